@@ -1,0 +1,21 @@
+"""The errors a user can meet. Each is one line: what, which value, why, what to do."""
+
+
+class FoveateError(Exception):
+    """Base of all errors that are the input's or the machine's, not the program's."""
+
+
+class SourceError(FoveateError):
+    """The source could not be opened or read. The command line exits with 1."""
+
+
+class SinkError(FoveateError):
+    """An output could not be written. The command line exits with 1."""
+
+
+class EngineError(FoveateError):
+    """The engine asked for cannot run on this machine. The command line exits with 1."""
+
+
+class SettingsError(FoveateError):
+    """A setting or argument is wrong. The command line exits with 2."""

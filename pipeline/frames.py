@@ -1,0 +1,96 @@
+"""What a Source yields: decoded pictures, and what is known of the stream they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Plane = NDArray[np.uint8]
+Matrix = Literal["bt601", "bt709", "bt2020"]
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """How planes become R'G'B': the matrix, and whether luma spans 0-255 (full) or 16-235."""
+
+    matrix: Matrix = "bt601"
+    full_range: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Frame:
+    """One decoded picture, after rotation. Pixels are read-only after construction.
+
+    ``luma`` is uint8[H, W]. ``chroma`` is (Cb, Cr), both uint8: [H, W] for 4:4:4, or
+    [ceil(H/2), ceil(W/2)] for 4:2:0, or None for grey.
+    """
+
+    index: int
+    seconds: float  # presentation time; the first frame is 0.0
+    luma: Plane
+    chroma: tuple[Plane, Plane] | None
+    colour: Colour = Colour()
+    discontinuity: bool = False  # the times or the connection jumped just before this frame
+
+    @property
+    def width(self) -> int:
+        """Width in pixels."""
+        return int(self.luma.shape[1])
+
+    @property
+    def height(self) -> int:
+        """Height in pixels."""
+        return int(self.luma.shape[0])
+
+    @property
+    def subsampled(self) -> bool:
+        """True where the chroma planes have half the luma's resolution (4:2:0); grey counts as 4:2:0."""
+        return self.chroma is None or self.chroma[0].shape != self.luma.shape or self.luma.shape == (1, 1)
+
+    def __repr__(self) -> str:
+        kind = "grey" if self.chroma is None else "4:2:0" if self.subsampled else "4:4:4"
+        return (
+            f"Frame({self.index} at {self.seconds:.3f} s, {self.width}x{self.height}, {kind}, {self.colour})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """What is known of a stream before its first frame is decoded."""
+
+    name: str  # the address, passwords removed
+    width: int  # after rotation
+    height: int
+    fps: float | None  # average rate; None if unknown
+    frames: int | None  # None if unknown; never to be relied on
+    start: float = 0.0  # first timestamp in seconds, before times were shifted to 0.0
+    rotation: int = 0  # degrees, already applied
+    sample_aspect: float = 1.0  # width of a pixel / its height; reported, not applied
+    codec: str = ""
+    pixel_format: str = ""
+    notes: tuple[str, ...] = ()  # e.g. "interlaced", "times made up from the declared rate"
+
+
+@dataclass(slots=True)
+class Damage:
+    """What a source lost on the way. Filled while reading, read by anyone."""
+
+    frames: int = 0  # pictures or packets that could not be decoded
+    messages: list[str] = field(default_factory=list)  # one line each, at most a handful kept
+
+
+class Source(Protocol):
+    """A stream of Frames. Iterated once, by one thread; closed by the thread that iterates it."""
+
+    info: SourceInfo
+    damage: Damage
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield Frames in presentation order. Raises SourceError."""
+
+    def close(self) -> None:
+        """Release the decoder. Safe to call twice; called by the thread that reads."""

@@ -1,0 +1,88 @@
+"""The Selection: the tokens of one frame, plus why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+PATCH = 16  # a token has PATCH x PATCH samples, whatever its LOD
+
+KeyframeReason = Literal["first", "periodic", "cut", "size", "discontinuity"]
+
+
+class NaFlex(NamedTuple):
+    """The tokens as encoders with native aspect and flexible resolution take them."""
+
+    patches: NDArray[np.uint8]  # [N, PATCH*PATCH*3]; zeros where not valid
+    coords: NDArray[np.int32]  # [N, 2]: row and column of the token's centre, in cells of level 0
+    valid: NDArray[np.bool_]  # [N]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Selection:
+    """The tokens chosen for one frame. Arrays have length K, in the order: coarse to fine, then row by row."""
+
+    index: int
+    time: float  # seconds
+    width: int  # of the frame, in pixels
+    height: int
+    keyframe: KeyframeReason | None
+    changed: float  # share of tiles whose pixels changed, in [0, 1]
+    recomputed: float  # share of cells whose cached maps were not reused, in [0, 1]
+    x: NDArray[np.int32]  # centre, level-0 pixels
+    y: NDArray[np.int32]
+    lod: NDArray[np.uint8]  # 0..4: the token covers (16 * 2**lod)**2 level-0 pixels
+    score: NDArray[np.float32]  # mean over the covered cells, each in [0, 1]
+    information: NDArray[np.float32]
+    perspective: NDArray[np.float32]
+    participation: NDArray[np.float32] | None  # None without a query: absent, not zero
+    age: NDArray[np.int32]  # frames since its pixels last changed
+    fresh: NDArray[np.bool_]  # changed or moved since last emitted there
+    patches: NDArray[np.uint8] | None = None  # [K, PATCH, PATCH, 3] RGB, where asked for
+    heat: NDArray[np.float32] | None = None  # [rows, columns] of the Grid: the final score, where asked for
+    extras: Mapping[str, Any] = field(default_factory=dict)  # further scalars for the record
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.lod, minlength=5)
+        return (
+            f"Selection({self.index} at {self.time:.3f} s, {len(self)} tokens, per LOD {counts.tolist()}, "
+            f"changed {self.changed:.0%})"
+        )
+
+    def naflex(self, length: int | None = None) -> NaFlex:
+        """Patches, coordinates and validity, padded to ``length`` tokens (default: K).
+
+        Raises ValueError where the Selection has no patches, or more than ``length`` tokens.
+        """
+        if self.patches is None:
+            raise ValueError("the selection holds no patches; open the stream with patches=True")
+        count = len(self)
+        length = count if length is None else length
+        if count > length:
+            raise ValueError(f"length must be at least the number of tokens, {count}, got {length}")
+        patches = np.zeros((length, PATCH * PATCH * 3), np.uint8)
+        patches[:count] = self.patches.reshape(count, -1)
+        coords = np.zeros((length, 2), np.int32)
+        coords[:count, 0] = self.y // PATCH
+        coords[:count, 1] = self.x // PATCH
+        return NaFlex(patches, coords, np.arange(length) < count)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first record of every output: what was read, and with which settings."""
+
+    source: str  # the address, passwords removed
+    width: int
+    height: int
+    fps: float | None
+    config: Mapping[str, Any]  # the settings as plain data, and the engine that runs
+    start: float = 0.0  # first timestamp of the source in seconds; records count from 0.0
+    notes: tuple[str, ...] = ()  # "interlaced", fallbacks taken, and the like

@@ -1,0 +1,94 @@
+"""All settings: one frozen tree. A field's docstring is its help text on the command line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class SourceSettings(_Group):
+    """What is read."""
+
+    stream: int | None = Field(None, ge=0)
+    """Which of the file's video streams, counted from 0. Default: the one the file marks as default."""
+    frames: int | None = Field(None, ge=1)
+    """Stop after this many frames."""
+    rate: float = Field(25.0, gt=0, le=1000)
+    """Frames per second where the source has no times: image sequences and raw streams."""
+
+
+class ChangeSettings(_Group):
+    """When a tile counts as changed, and when everything is recomputed."""
+
+    threshold: float = Field(4.0, ge=0, le=255)
+    """Mean absolute difference of an 8x8 block, in 8-bit units, above which its tile is dirty."""
+    keyframe_interval: int = Field(30, ge=1)
+    """Frames between periodic keyframes."""
+    cut_share: float = Field(0.6, gt=0, le=1)
+    """A scene cut needs at least this share of tiles changed ..."""
+    cut_histogram: float = Field(0.25, gt=0, le=1)
+    """... and at least this distance between the luma histograms (half their L1 distance)."""
+
+
+class CacheSettings(_Group):
+    """Maps carried from frame to frame along the optical flow."""
+
+    enabled: bool = True
+    """Off: every frame is scored alone."""
+    flow_level: Literal[2, 3] = 3
+    """Pyramid level on which the flow is searched; 3 is an eighth of the picture's size."""
+    confidence: float = Field(0.5, ge=0, le=1)
+    """Flow below this confidence is not followed: the cell is recomputed."""
+    blend: float = Field(0.3, ge=0, lt=1)
+    """Weight of the previous score, carried along the flow at full confidence."""
+    max_age: int = Field(30, ge=1)
+    """Frames after which a cached cell is recomputed in any case."""
+
+
+class ScoreSettings(_Group):
+    """What a cell is worth."""
+
+    enabled: bool = True
+    """Off: every cell has weight 1, and only the reconstruction error decides."""
+    floor: float = Field(0.05, gt=0, le=1)
+    """Weight of a cell with score 0; a cell's weight is floor + score."""
+
+
+class AllocationSettings(_Group):
+    """How the budget is spent."""
+
+    strategy: Literal["rate_distortion", "three_stage"] = "rate_distortion"
+    """rate_distortion: a quadtree of coarse and fine tokens with the least weighted error. three_stage: the
+    cells with the highest scores, all at full resolution, found coarse to fine."""
+    memory: Literal["frame", "stream"] = "frame"
+    """frame: every frame stands alone. stream: the reader keeps earlier tokens, and tokens are spent only
+    where its picture is wrong."""
+    min_gain: float = Field(64.0, ge=0)
+    """Least weighted squared error (8-bit units squared, summed over pixels) that a token must remove."""
+    merge: Literal[1, 2] = 1
+    """2: whole 2x2 groups of tokens, as Qwen-style models need."""
+
+
+class Settings(_Group):
+    """Everything that decides what is selected."""
+
+    budget: int = Field(273, ge=1, le=1_000_000)
+    """Most tokens per frame."""
+    query: tuple[str, ...] = ()
+    """What to look for, in words."""
+    engine: Literal["auto", "cpu", "cuda"] = "auto"
+    """What does the pixel work; auto takes the GPU where it works."""
+    analysis_level: int = Field(2, ge=0, le=4)
+    """Pyramid level at which the channels are kept: 0 is full resolution, 2 a quarter of it."""
+    patches: bool = False
+    """Sample the tokens' pixels as well."""
+    source: SourceSettings = SourceSettings()
+    change: ChangeSettings = ChangeSettings()
+    cache: CacheSettings = CacheSettings()
+    score: ScoreSettings = ScoreSettings()
+    allocation: AllocationSettings = AllocationSettings()

@@ -1,0 +1,1 @@
+"""Sinks take Selections: JSON lines, Parquet, NPZ, safetensors, overlay video."""

@@ -1,0 +1,24 @@
+"""What every Sink promises."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import Header, Selection
+
+
+class Sink(Protocol):
+    """Takes the Selections of one stream, in order, from one thread."""
+
+    needs_patches: bool  # the Selections must hold their patches
+    needs_heat: bool  # the Selections must hold their score map
+
+    def open(self, header: Header) -> None:
+        """Write what comes before the first record. Raises SinkError."""
+
+    def write(self, frame: Frame, selection: Selection) -> None:
+        """Write one record. ``frame`` is the picture that ``selection`` was chosen from. Raises SinkError."""
+
+    def close(self) -> None:
+        """Finish the file. Called once, also after an error or an interruption: what was written stays valid."""
