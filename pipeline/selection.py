@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.frames import Frame
+
 PATCH = 16  # a token has PATCH x PATCH samples, whatever its LOD
 
 KeyframeReason = Literal["first", "periodic", "cut", "size", "discontinuity"]
@@ -43,7 +45,8 @@ class Selection:
     age: NDArray[np.int32]  # frames since its pixels last changed
     fresh: NDArray[np.bool_]  # changed or moved since last emitted there
     patches: NDArray[np.uint8] | None = None  # [K, PATCH, PATCH, 3] RGB, where asked for
-    heat: NDArray[np.float32] | None = None  # [rows, columns] of the Grid: the final score, where asked for
+    heat: NDArray[np.float32] | None = None
+    maps: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # over the Grid, by name, where asked for
     extras: Mapping[str, Any] = field(default_factory=dict)  # further scalars for the record
 
     def __len__(self) -> int:
@@ -86,3 +89,10 @@ class Header:
     config: Mapping[str, Any]  # the settings as plain data, and the engine that runs
     start: float = 0.0  # first timestamp of the source in seconds; records count from 0.0
     notes: tuple[str, ...] = ()  # "interlaced", fallbacks taken, and the like
+
+
+class Step(NamedTuple):
+    """A frame and the tokens chosen from it."""
+
+    frame: Frame
+    selection: Selection

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from foveate.pipeline.channels import CHANNELS
 
 
 class _Group(BaseModel):
@@ -74,6 +76,11 @@ class AllocationSettings(_Group):
     """2: whole 2x2 groups of tokens, as Qwen-style models need."""
 
 
+_HANDED_OUT = frozenset(
+    {"score"} | {channel.name for channel in CHANNELS if channel.group not in ("embedding",) and channel.name != "text"}
+)
+
+
 class Settings(_Group):
     """Everything that decides what is selected."""
 
@@ -83,8 +90,10 @@ class Settings(_Group):
     """What to look for, in words."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
     """What does the pixel work; auto takes the GPU where it works."""
-    analysis_level: int = Field(2, ge=0, le=4)
+    analysis_level: int = Field(2, ge=0, le=2)
     """Pyramid level at which the channels are kept: 0 is full resolution, 2 a quarter of it."""
+    maps: tuple[str, ...] = ()
+    """Channels to hand out with each selection as maps over the Grid; "score" is the final score."""
     patches: bool = False
     """Sample the tokens' pixels as well."""
     source: SourceSettings = SourceSettings()
@@ -92,3 +101,24 @@ class Settings(_Group):
     cache: CacheSettings = CacheSettings()
     score: ScoreSettings = ScoreSettings()
     allocation: AllocationSettings = AllocationSettings()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Settings:
+        unknown = [name for name in self.maps if name not in _HANDED_OUT]
+        if unknown:
+            raise ValueError(f"maps must be among {', '.join(sorted(_HANDED_OUT))}; got {unknown[0]!r}")
+        if self.budget < self.allocation.merge**2:
+            raise ValueError(f"budget must be at least 4 with merge = 2, got {self.budget}")
+        return self
+
+
+def settings_problem(error: ValidationError) -> str:
+    """The first problem of a pydantic error, in one line: field, rule, value."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    text = first["msg"].removeprefix("Value error, ")
+    if not field:
+        return text
+    if first["type"] == "extra_forbidden":
+        return f"unknown setting {field!r}"
+    return f"{field}: {text[:1].lower()}{text[1:]}, got {first['input']!r}"

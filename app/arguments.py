@@ -1,0 +1,104 @@
+"""What the user typed, checked, as plain objects."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import tyro
+from pydantic import ValidationError
+
+from foveate.app.complaints import complaint, nearest
+from foveate.app.flags import chosen, run_flags, spelling, spellings
+from foveate.app.presets import load_preset
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.settings import Settings
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_BOX = "╭╮╰╯─│ "
+
+
+@dataclass(frozen=True, slots=True)
+class RunArguments:
+    """One ``foveate run``."""
+
+    address: str
+    settings: Settings
+    out: tuple[str, ...] = ()
+    overlay: str | None = None
+    quiet: bool = False
+    debug: bool = False
+
+
+def run_arguments(arguments: Sequence[str]) -> RunArguments:
+    """Parse what follows ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
+    preset = load_preset(_config_in(arguments))
+    parsed = parse(run_flags(preset), arguments, "run")
+    if () in parsed.query:
+        raise SettingsError("--query needs a text behind it; see foveate run --help")
+    try:
+        settings = Settings.model_validate(chosen(parsed, preset))
+    except ValidationError as error:
+        raise SettingsError(complaint(error, spelling)) from error
+    out = tuple(name for names in parsed.out for name in names)
+    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet, parsed.debug)
+
+
+def parse_call(target: Callable[..., Any], arguments: Sequence[str], command: str) -> Callable[[], Any]:
+    """The call of ``target`` that ``arguments``, the ones behind ``foveate <command>``, ask for.
+
+    The parameters of ``target`` are the flags, its docstring is the help. Raises as parse does.
+    """
+
+    @functools.wraps(target)
+    def later(*positional: Any, **named: Any) -> Callable[[], Any]:
+        return functools.partial(target, *positional, **named)
+
+    call: Callable[[], Any] = parse(later, arguments, command)
+    return call
+
+
+def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) -> Any:
+    """Let tyro call ``target`` with ``arguments``, the ones behind ``foveate <command>``.
+
+    Raises SettingsError, one line instead of tyro's box; SystemExit(0) after printing the help.
+    """
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(target, prog=f"foveate {command}", args=list(arguments))
+    except SystemExit as end:
+        if not end.code:
+            raise
+        raise SettingsError(f"{_one_line(said.getvalue())}; see foveate {command} --help") from None
+
+
+def _config_in(arguments: Sequence[str]) -> str | None:
+    """The value of --config, which has to be known before the others can be read: it sets their defaults."""
+    flags = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    found = None
+    for flag, following in pairwise([*flags, None]):
+        name, equals, value = (flag or "").partition("=")
+        if name in ("--config", "-c"):
+            found = value if equals else following
+    return found
+
+
+def _one_line(box: str) -> str:
+    """The statement at the top of one of tyro's boxes."""
+    rows = [row.strip(_BOX) for row in _ANSI.sub("", box).splitlines()[1:]]
+    said = " ".join(rows[: rows.index("")] if "" in rows else rows)
+    kind, _, rest = said.partition(": ")
+    word = rest.split(", ")[0]
+    if kind == "Unrecognized options":
+        hint = nearest(word, spellings()).rstrip("? ")
+        return f"unknown option {word}" + (f"; {hint}?" if hint else "") if word[:1] == "-" else f"unexpected {word!r}"
+    if kind.startswith("Missing from"):
+        return f"{rest.split()[0]} is missing"
+    return said[:1].lower() + said[1:].rstrip(".")

@@ -1,0 +1,35 @@
+"""What is wrong with a setting, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+from pydantic import ValidationError
+
+from foveate.app.flags import leaves
+
+_LONGEST = 60  # characters of a value that are shown
+
+
+def complaint(error: ValidationError, spell: Callable[[tuple[str, ...]], str]) -> str:
+    """The first fault that pydantic found, with the setting spelled by ``spell`` and the value."""
+    fault = error.errors(include_url=False)[0]
+    keys = tuple(str(part) for part in fault["loc"] if isinstance(part, str))
+    if fault["type"] == "extra_forbidden":
+        known = [".".join(leaf) for leaf, _ in leaves()]
+        return f"{spell(keys)} is not a setting; {nearest('.'.join(keys), known)}see foveate run --help for all"
+    rule = fault["msg"].replace("Input should", "must")
+    value = repr(fault["input"])
+    shown = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
+    more = error.error_count() - 1
+    return f"{spell(keys)} {rule}, got {shown}" + (f" (and {more} more)" if more else "")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint at the entry of ``known`` most like ``word``, ready to stand before more text; may be empty."""
+    known = list(known)
+    by_end = {entry.rpartition(".")[2]: entry for entry in known}
+    close = get_close_matches(word, known, n=1, cutoff=0.6)
+    close = close or [by_end[end] for end in get_close_matches(word.rpartition(".")[2], by_end, n=1)]
+    return f"did you mean {close[0]}? " if close else ""

@@ -1,0 +1,59 @@
+"""What the user reads on standard error: one line at a time, without secrets."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import warnings
+from urllib.parse import unquote
+
+_CREDENTIALS = re.compile(r"(?P<before>\w://)(?P<who>[^\s/?#]*)@")
+_SHORTEST = 4  # a password of fewer characters is only removed where it stands in an address
+
+
+class Console:
+    """Standard error, which may be closed. Learns the secrets of an address, and never shows them again."""
+
+    def __init__(self) -> None:
+        self._secrets: set[str] = set()
+
+    def learn(self, address: str) -> None:
+        """Remember the password in ``address``, if there is one."""
+        for found in _CREDENTIALS.finditer(address):
+            password = found["who"].partition(":")[2]
+            self._secrets |= {text for text in (password, unquote(password)) if len(text) >= _SHORTEST}
+
+    def clean(self, text: str) -> str:
+        """``text`` without passwords."""
+        text = _CREDENTIALS.sub(r"\g<before>***@", text)
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    def say(self, text: str) -> None:
+        """Print ``text`` as it is, cleaned."""
+        if sys.stderr is not None:
+            print(self.clean(text), file=sys.stderr, flush=True)
+
+    def error(self, text: str) -> None:
+        """Print one line that says why the program ends."""
+        self.say(f"foveate: error: {' '.join(text.split())}")
+
+    def warn(self, text: str) -> None:
+        """Print one line that the user should know of."""
+        self.say(f"foveate: warning: {' '.join(text.split())}")
+
+    def take_warnings(self) -> None:
+        """From now on, show what libraries log or warn of as one line each."""
+        warnings.showwarning = lambda message, *_, **__: self.warn(str(message))
+        logging.getLogger().addHandler(_LogHandler(self))
+
+
+class _LogHandler(logging.Handler):
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.warn(record.getMessage())

@@ -1,0 +1,15 @@
+"""What the exit codes mean."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes; 128 + n stands for signal n, so 130 for Ctrl-C and 143 for SIGTERM."""
+
+    DONE = 0  # also where the reader of standard output went away: it has what it wanted
+    FAILED = 1
+    WRONG_ARGUMENTS = 2
+    DAMAGED = 3
+    INTERRUPTED = 130

@@ -1,0 +1,146 @@
+"""The flags of ``foveate run``: a plain mirror of the Settings tree that tyro reads; Settings checks the values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, make_dataclass
+from itertools import chain
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
+
+from foveate.pipeline.settings import Settings
+
+Keys = tuple[str, ...]
+Flag = tuple[str, Any, Any]  # name, annotated type, what dataclasses.field() made
+
+_FIRST: Final[Sequence[Keys]] = (("budget",), ("query",), ("allocation", "memory"))
+_PLAIN: Final = frozenset({("allocation", "memory"), ("source", "frames"), ("source", "stream")})  # no prefix
+_SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
+_ABOUT: Final = """Choose the tokens of every frame of a video.
+
+  foveate run clip.mp4 > tokens.jsonl
+  foveate run clip.mp4 --budget 100 --out tokens.jsonl --overlay seen.mp4"""
+_SOURCE: Final = "A video file, a picture, or numbered pictures such as frame_%04d.png."
+_OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
+_CONFIG: Final = "Settings: a TOML file, or the name of a preset. Flags override it."
+_QUIET: Final = "No progress and no summary; only warnings and errors."
+_DEBUG: Final = "Show the traceback of an error."
+_OUT: Final = (
+    "Where tokens go, by suffix: .jsonl, .parquet, .npz, .safetensors; - is JSON lines on standard output, "
+    "and what you get without --out and --overlay."
+)
+
+
+def leaves(model: type[BaseModel] = Settings, above: Keys = ()) -> Iterator[tuple[Keys, FieldInfo]]:
+    """Every single setting: its keys in the tree, and its field."""
+    for name, info in model.model_fields.items():
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from leaves(info.annotation, (*above, name))
+        else:
+            yield (*above, name), info
+
+
+def spelling(keys: Sequence[str]) -> str:
+    """How the setting at ``keys`` is spelled on the command line."""
+    shown = keys[-1:] if tuple(keys) in _PLAIN else keys
+    return "--" + ".".join(shown).replace("_", "-")
+
+
+def spellings() -> list[str]:
+    """All long flags of ``foveate run``."""
+    own = [f"--{name}" for name, _, _ in (*_outputs(), *_switches())]
+    return [spelling(keys) for keys, _ in leaves()] + own
+
+
+def run_flags(preset: Settings) -> type[Any]:
+    """The dataclass of everything ``foveate run`` takes, with the values of ``preset`` as defaults."""
+    flags = {keys: _setting_flag(keys, info, preset) for keys, info in leaves()}
+    first = [flags.pop(keys) for keys in _FIRST]
+    plain = [flags.pop(keys) for keys in list(flags) if len(keys) == 1 or keys in _PLAIN]
+    address = ("address", Annotated[Positional[str], arg(metavar="SOURCE", help=_SOURCE)], field())
+    groups = _groups(flags)
+    return _mirror("Run", _ABOUT, [address, *first, *_outputs(), *plain, *_switches(), *groups])
+
+
+def chosen(parsed: Any, preset: Settings) -> dict[str, Any]:
+    """The settings in ``parsed``, an instance of ``run_flags(preset)``, as nested plain data."""
+    tree: dict[str, Any] = {}
+    for keys, info in leaves():
+        value = _at(parsed, keys[-1:] if keys in _PLAIN else keys)
+        if _is_list(info):
+            value = tuple(chain.from_iterable(value)) or _at(preset, keys)
+        branch = tree
+        for key in keys[:-1]:
+            branch = branch.setdefault(key, {})
+        branch[keys[-1]] = value
+    return tree
+
+
+def _outputs() -> list[Flag]:
+    return [
+        _repeatable("out", "FILE", _OUT),
+        _single("overlay", str | None, "FILE", _OVERLAY, None),
+        _single("config", str | None, "FILE", _CONFIG, None),
+    ]
+
+
+def _switches() -> list[Flag]:
+    return [_switch("quiet", _QUIET), _switch("debug", _DEBUG)]
+
+
+def _groups(flags: dict[Keys, Flag]) -> Iterator[Flag]:
+    """One nested dataclass per group of Settings, holding those of ``flags`` that belong to it."""
+    for name, info in Settings.model_fields.items():
+        members = [flag for keys, flag in flags.items() if keys[0] == name]
+        if members:
+            group = _mirror(name, getattr(info.annotation, "__doc__", "") or "", members)
+            yield name, group, field(default_factory=group)
+
+
+def _setting_flag(keys: Keys, info: FieldInfo, preset: Settings) -> Flag:
+    text = " ".join((info.description or "").split())
+    if _is_list(info):
+        return _repeatable(keys[-1], "TEXT", text)
+    kinds = (info.annotation, *get_args(info.annotation))
+    metavar = "N" if int in kinds else "X" if float in kinds else None
+    full = ["--" + ".".join(keys).replace("_", "-")] if keys in _PLAIN else []
+    return _single(keys[-1], info.annotation, metavar, text, _at(preset, keys), full)
+
+
+def _single(name: str, kind: Any, metavar: str | None, text: str, default: Any, aliases: Sequence[str] = ()) -> Flag:
+    state = {True: "on", False: "off"}[default] if isinstance(default, bool) else default
+    shown = "" if default is None else f"[{state}]"
+    about = arg(help=text, metavar=metavar, aliases=_short(name) + list(aliases), help_behavior_hint=shown)
+    return name, Annotated[kind, about], field(default=default)
+
+
+def _switch(name: str, text: str) -> Flag:
+    about = arg(help=text, aliases=_short(name), help_behavior_hint="")
+    return name, FlagCreatePairsOff[Annotated[bool, about]], field(default=False)
+
+
+def _repeatable(name: str, metavar: str, text: str) -> Flag:
+    """A flag that takes one or more values, and may be given again to add more."""
+    about = arg(help=text, metavar=f"{metavar} ...", aliases=_short(name), help_behavior_hint="")
+    return name, UseAppendAction[Annotated[tuple[tuple[str, ...], ...], about]], field(default=())
+
+
+def _short(name: str) -> list[str]:
+    return [_SHORT[name]] if name in _SHORT else []
+
+
+def _mirror(name: str, about: str, flags: Iterable[Flag]) -> type[Any]:
+    return make_dataclass(name, flags, frozen=True, namespace={"__doc__": about})
+
+
+def _is_list(info: FieldInfo) -> bool:
+    return get_origin(info.annotation) is tuple
+
+
+def _at(tree: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        tree = getattr(tree, key)
+    return tree

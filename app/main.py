@@ -1,0 +1,114 @@
+"""The command line: which command, which exit code, and one line for every error.
+
+Only what ``foveate --version`` needs is imported here; each command imports the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+from foveate.app.console import Console
+from foveate.app.exits import Exit
+from foveate.app.signals import leave
+from foveate.pipeline.errors import FoveateError, SettingsError
+
+_HELP = """\
+usage: foveate COMMAND ...
+
+Looks at a video the way an eye does: spends a fixed budget of visual tokens per frame
+where something is relevant, and looks again only where something changed.
+
+  run SOURCE      choose the tokens of every frame of a video
+  bench FILE...   compare the speed with that of bare decoding
+  doctor          what this machine can do, and what is missing, and why
+
+  foveate COMMAND --help   all options of a command
+  foveate --version        the version
+
+Exit codes: 0 done, also when the reader of standard output went away; 1 the source could not
+be read or the run failed; 2 bad arguments or configuration; 3 finished, but the source was
+damaged; 130 interrupted, 143 terminated."""
+
+
+def entry() -> None:
+    """What the ``foveate`` command calls: run, and end the process."""
+    leave(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line ``arguments``, without the program's name. Returns the exit code."""
+    console = Console()
+    for argument in arguments:
+        console.learn(argument)
+    try:
+        return _dispatch(arguments, console)
+    except BrokenPipeError:  # as in `foveate run clip.mp4 | head -1`
+        return Exit.DONE
+    except KeyboardInterrupt:
+        console.say("interrupted")
+        return Exit.INTERRUPTED
+    except SystemExit as end:  # after help was printed
+        return end.code if isinstance(end.code, int) else Exit.DONE
+    except Exception as error:  # noqa: BLE001 - the outermost place: everything becomes one line and a code
+        return _report(error, console, debug=_wants_traceback(arguments))
+
+
+def _dispatch(arguments: Sequence[str], console: Console) -> int:
+    command, *rest = arguments or ["--help"]
+    if command in ("-h", "--help", "help", "--version"):
+        print(_HELP if command != "--version" else f"foveate {metadata.version('foveate')}", flush=True)
+        return Exit.DONE if arguments else Exit.WRONG_ARGUMENTS
+    if command not in _COMMANDS:
+        hint = f"did you mean foveate run {command}?" if os.path.exists(command) else "see foveate --help"  # noqa: PTH110
+        raise SettingsError(f"{command!r} is none of the commands {', '.join(_COMMANDS)}; {hint}")
+    console.take_warnings()
+    return _COMMANDS[command](rest, console)
+
+
+def _run(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.arguments import run_arguments
+
+    parsed = run_arguments(arguments)
+    from foveate.app.run import run
+    from foveate.pipeline.stream import open_stream
+
+    return run(parsed, open_stream, console)
+
+
+def _bench(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.arguments import parse_call
+    from foveate.bench.command import bench
+
+    return int(parse_call(bench, arguments, "bench")())
+
+
+def _doctor(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.arguments import parse_call
+    from foveate.app.doctor import doctor
+
+    return int(parse_call(doctor, arguments, "doctor")())
+
+
+_COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {"run": _run, "bench": _bench, "doctor": _doctor}
+
+
+def _report(error: Exception, console: Console, *, debug: bool) -> int:
+    """Say in one line what went wrong, behind the traceback where one is wanted. Returns the exit code."""
+    if debug:
+        console.say(traceback.format_exc().rstrip())
+    notes = getattr(error, "__notes__", ())
+    place = f" ({'; '.join(notes)})" if notes else ""
+    if isinstance(error, FoveateError):
+        console.error(f"{error}{place}")
+        return Exit.WRONG_ARGUMENTS if isinstance(error, SettingsError) else Exit.FAILED
+    hint = "" if debug else "; this is a fault in Foveate: run again with --debug for the traceback, and report it"
+    console.error(f"{type(error).__name__}: {error}{place}{hint}")
+    return Exit.FAILED
+
+
+def _wants_traceback(arguments: Sequence[str]) -> bool:
+    return "--debug" in arguments or os.environ.get("FOVEATE_DEBUG", "0") not in ("", "0")

@@ -1,0 +1,108 @@
+"""``foveate run``: a source in, tokens out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from types import TracebackType
+from typing import Protocol, Self
+
+from foveate.app.arguments import RunArguments
+from foveate.app.console import Console
+from foveate.app.exits import Exit
+from foveate.app.progress import progress
+from foveate.app.signals import Interruption, interruptible
+from foveate.app.summary import print_summary
+from foveate.app.tally import Tally
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.frames import Damage, SourceInfo
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.sinks import Sink, open_overlay, open_sink
+from foveate.pipeline.timing import StageReport
+
+_STANDARD_OUTPUT = "-"
+
+
+class Stream(Protocol):
+    """What is needed of foveate.pipeline.stream.Stream."""
+
+    info: SourceInfo
+    damage: Damage
+
+    def __iter__(self) -> Iterator[Selection]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
+    ) -> None: ...
+    def report(self) -> tuple[StageReport, ...]:
+        """Where the time of each stage went."""
+
+
+class Opener(Protocol):
+    """What is needed of foveate.pipeline.stream.open_stream."""
+
+    def __call__(self, source: str, settings: Settings, *, sinks: Sequence[Sink]) -> Stream: ...
+
+
+def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
+    """Write the tokens of every frame, and say on standard error how it goes. Returns the exit code.
+
+    Raises SourceError, SettingsError, EngineError, SinkError, and BrokenPipeError where a reader went away.
+    """
+    _refuse_query(arguments.settings.query)
+    outputs = _outputs(arguments)
+    sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay]))]
+    tally = Tally()
+    with Interruption() as interruption:
+        try:
+            stream = interruptible(lambda: open_stream(arguments.address, arguments.settings, sinks=sinks))
+            with stream, progress(*_bar(stream, arguments, outputs)) as follow:
+                for selection in stream:
+                    tally.add(selection)
+                    follow(selection, tally)
+                    interruption.check()
+        except KeyboardInterrupt as end:
+            console.say(f"interrupted after {tally.frames} frames")
+            for note in getattr(end, "__notes__", ()):
+                console.error(note)
+            return interruption.code
+    return _conclude(stream, arguments, tally, console)
+
+
+def _outputs(arguments: RunArguments) -> tuple[str, ...]:
+    """Where the tokens go. Raises SettingsError where two outputs are the same file."""
+    outputs = arguments.out or (() if arguments.overlay else (_STANDARD_OUTPUT,))
+    places = [os.path.realpath(name) for name in (*outputs, *filter(None, [arguments.overlay]))]
+    for place, output in zip(places, outputs, strict=False):
+        if places.count(place) > 1:
+            raise SettingsError(f"--out {output!r} is named twice; give every output a file of its own")
+    return outputs
+
+
+def _refuse_query(query: Sequence[str]) -> None:
+    if query:
+        raise SettingsError(f"query {query[0]!r}: this version has no query encoder yet; run without --query")
+
+
+def _bar(stream: Stream, arguments: RunArguments, outputs: Sequence[str]) -> tuple[str, int | None, bool]:
+    """Title, number of frames, and whether to show a bar at all."""
+    known = [count for count in (stream.info.frames, arguments.settings.source.frames) if count]
+    on_screen = _STANDARD_OUTPUT in outputs and sys.stdout is not None and sys.stdout.isatty()
+    shown = not arguments.quiet and not on_screen and sys.stderr is not None and sys.stderr.isatty()
+    return PurePath(stream.info.name).name or stream.info.name, min(known, default=None), shown
+
+
+def _conclude(stream: Stream, arguments: RunArguments, tally: Tally, console: Console) -> int:
+    """Say what was done and what was lost."""
+    damage = stream.damage
+    if not arguments.quiet:
+        files = [name for name in (*arguments.out, arguments.overlay) if name not in (None, _STANDARD_OUTPUT)]
+        print_summary(tally, stream.report(), files)
+    if not damage.frames and not damage.messages:
+        return Exit.DONE
+    first = f" ({damage.messages[0]})" if damage.messages else ""
+    console.warn(f"the source is damaged: {damage.frames} pictures or packets could not be decoded{first}")
+    return Exit.DAMAGED

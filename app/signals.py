@@ -1,0 +1,92 @@
+"""Ctrl-C and SIGTERM: the first ends the run in good order, the second ends the process at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+class Interruption:
+    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread, while it is entered.
+
+    A signal that the parent process ignores, as nohup does, stays ignored.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None  # of the signal that came
+        self._previous: dict[int, Any] = {}
+
+    @property
+    def code(self) -> int:
+        """The exit code that goes with the signal: 130 for Ctrl-C, 143 for SIGTERM."""
+        return 128 + (self.number or signal.SIGINT)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if a signal came and its exception got lost, as in a finalizer."""
+        if self.number is not None:
+            raise KeyboardInterrupt
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.number is not None:
+            if os.isatty(2):
+                os.write(2, _SHOW_CURSOR)
+            os._exit(128 + number)
+        self.number = number
+        raise KeyboardInterrupt
+
+
+def interruptible(call: Callable[[], T]) -> T:
+    """``call()``, made in a thread of its own, so that Ctrl-C need not wait for it to return.
+
+    Opening a stream may take as long as a server keeps silent, and no signal is handled inside it. Raises what
+    ``call`` raises.
+    """
+    done: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def body() -> None:
+        try:
+            done.put((call(), None))
+        except BaseException as error:  # noqa: BLE001 - it goes to the caller's thread
+            done.put((None, error))
+
+    threading.Thread(target=body, name="foveate-open", daemon=True).start()
+    result, error = done.get()
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]
+
+
+def leave(code: int) -> None:
+    """End the process with ``code``; at once if a thread is stuck in a call that may never return."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except BrokenPipeError:  # the reader went away: nothing is left to say, also not at shutdown
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if any(thread.name.startswith("foveate-") for thread in threading.enumerate()):
+        os._exit(code)
+    sys.exit(code)

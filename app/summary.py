@@ -1,0 +1,59 @@
+"""What a run did, on standard error when it is over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from foveate.app.tally import Tally
+from foveate.pipeline.timing import StageReport
+
+
+def print_summary(tally: Tally, stages: Sequence[StageReport], outputs: Sequence[str]) -> None:
+    """Print counts, where the time of each stage went, losses, and where the outputs are."""
+    if sys.stderr is None:
+        return
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for line in _lines(tally, stages):
+        console.print(line)
+    if stages:
+        console.print(_stage_table(stages, tally.seconds))
+    for output in outputs:
+        console.print(Text.assemble("wrote ", (output, "bold")))
+
+
+def _lines(tally: Tally, stages: Sequence[StageReport]) -> list[Text]:
+    lines = [
+        Text.assemble(
+            (f"{tally.frames} frames", "bold"),
+            f" in {tally.seconds:.1f} s, ",
+            (f"{tally.fps:.1f} fps", "bold cyan"),
+            f"; {tally.keyframes} keyframes",
+        ),
+        Text(
+            f"{tally.tokens} tokens, {tally.mean(tally.tokens):.1f} a frame; "
+            f"changed {tally.mean(tally.changed):.1%} of tiles, recomputed {tally.mean(tally.recomputed):.1%} of cells"
+        ),
+    ]
+    dropped = {stage.name: stage.dropped for stage in stages if stage.dropped}
+    if dropped:
+        counts = ", ".join(f"{count} behind {name}" for name, count in dropped.items())
+        lines.append(Text(f"dropped {counts}", "yellow"))
+    return lines
+
+
+def _stage_table(stages: Sequence[StageReport], seconds: float) -> Table:
+    """Milliseconds per frame; shares are of the run's wall-clock time."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("stage")
+    for heading in ("p50 ms", "p90 ms", "p99 ms", "busy", "processor", "waits for input", "for room"):
+        table.add_column(heading, justify="right")
+    for stage in stages:
+        times = [f"{1000 * value:.2f}" for value in (stage.p50, stage.p90, stage.p99)]
+        parts = (stage.busy, stage.busy_cpu, stage.waiting_input, stage.waiting_room)
+        table.add_row(stage.name, *times, *(f"{part / seconds:.0%}" if seconds else "-" for part in parts))
+    return table

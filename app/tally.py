@@ -1,0 +1,39 @@
+"""What a run has done so far."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from foveate.pipeline.selection import Selection
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts over all Selections of one run."""
+
+    frames: int = 0
+    keyframes: int = 0
+    tokens: int = 0
+    changed: float = 0.0  # sum over frames of the share of tiles
+    recomputed: float = 0.0  # sum over frames of the share of cells
+    began: float = field(default_factory=time.perf_counter)
+    seconds: float = 0.0  # up to the latest Selection
+
+    def add(self, selection: Selection) -> None:
+        """Count one Selection."""
+        self.frames += 1
+        self.keyframes += selection.keyframe is not None
+        self.tokens += len(selection)
+        self.changed += selection.changed
+        self.recomputed += selection.recomputed
+        self.seconds = time.perf_counter() - self.began
+
+    def mean(self, total: float) -> float:
+        """``total`` per frame; 0.0 before the first."""
+        return total / self.frames if self.frames else 0.0
+
+    @property
+    def fps(self) -> float:
+        """Frames per second from the start to the latest frame; 0.0 before the first."""
+        return self.frames / self.seconds if self.seconds else 0.0

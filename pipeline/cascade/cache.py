@@ -1,0 +1,68 @@
+"""Maps carried from frame to frame by warping them along the Flow."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.geometry import Mask
+from foveate.pipeline.settings import CacheSettings
+
+Map = NDArray[np.float32]
+
+
+class Flow(NamedTuple):
+    """Where each cell's content was in the previous frame: its origin is at (column + dx, row + dy). In cells."""
+
+    dx: Map
+    dy: Map
+    confidence: Map  # in [0, 1]
+
+
+class Cache:
+    """Named float32[grid] maps, and for each cell the frames since they were computed rather than carried.
+
+    Maps of ``linear`` are warped bilinearly; those of ``nearest`` hold identities and are never averaged.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        linear: tuple[str, ...],
+        nearest: tuple[str, ...],
+        settings: CacheSettings,
+    ) -> None:
+        self.maps = {name: np.zeros(shape, np.float32) for name in (*linear, *nearest)}
+        self._ways = {name: cv2.INTER_LINEAR for name in linear} | {name: cv2.INTER_NEAREST for name in nearest}
+        self._settings = settings
+        self._age = np.full(shape, settings.max_age, np.int32)
+        self._row, self._column = np.indices(shape, dtype=np.float32)
+
+    def clear(self) -> None:
+        """Forget everything: nothing is valid until it is computed again."""
+        for name, values in self.maps.items():
+            self.maps[name] = np.zeros_like(values)
+        self._age[:] = self._settings.max_age
+
+    def follow(self, flow: Flow | None) -> Mask:
+        """Warp all maps backward; None: nothing moved. Returns bool[grid]: cells that may be reused."""
+        if not self._settings.enabled:
+            self.clear()
+        if flow is None:
+            return self._age < self._settings.max_age
+        x, y = self._column + flow.dx, self._row + flow.dy
+        for name, values in self.maps.items():
+            self.maps[name] = np.asarray(cv2.remap(values, x, y, self._ways[name], borderMode=cv2.BORDER_REPLICATE))
+        rows, columns = self._age.shape
+        nearest_y = np.clip(np.rint(y), 0, rows - 1).astype(np.intp)
+        nearest_x = np.clip(np.rint(x), 0, columns - 1).astype(np.intp)
+        self._age = self._age[nearest_y, nearest_x]
+        inside = (x > -0.5) & (y > -0.5) & (x < columns - 0.5) & (y < rows - 0.5)
+        return inside & (flow.confidence >= self._settings.confidence) & (self._age < self._settings.max_age)
+
+    def renew(self, valid: Mask) -> None:
+        """Count one more frame for the cells of ``valid``; the others are new."""
+        self._age = np.where(valid, self._age + 1, np.int32(0))

@@ -1,0 +1,66 @@
+"""From tokens to the cells they cover, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.problem import Map, Tokens
+from foveate.pipeline.geometry import Geometry
+
+
+def spread_tokens(tokens: Tokens, values: NDArray[np.float32], geometry: Geometry) -> Map:
+    """Each token's value (not negative) on the cells it covers, 0 elsewhere: float32[grid]. The finest token counts."""
+    rows, columns = geometry.grid
+    spread = np.zeros((rows, columns), np.float32)
+    for lod in np.unique(tokens.lod)[::-1].tolist():
+        at = np.flatnonzero(tokens.lod == lod)
+        coarse = np.full([cells >> lod for cells in geometry.span], -1.0, np.float32)
+        coarse[tokens.row[at], tokens.column[at]] = values[at]
+        fine = coarse.repeat(1 << lod, axis=0).repeat(1 << lod, axis=1)[:rows, :columns]
+        np.copyto(spread, fine, where=fine >= 0)
+    return spread
+
+
+class Coverage:
+    """The cells under each of one frame's tokens."""
+
+    def __init__(self, tokens: Tokens, geometry: Geometry) -> None:
+        self._geometry = geometry
+        self._count = len(tokens.lod)
+        present = np.unique(tokens.lod).tolist()
+        self._groups = [(lod, np.flatnonzero(tokens.lod == lod)) for lod in present]
+        self._at = {lod: (tokens.row[at], tokens.column[at]) for lod, at in self._groups}
+        self._cells = np.maximum(self._sums(geometry.inside[None].astype(np.float32))[0], 1)
+
+    def means(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Mean over the cells inside the picture: float32[M, grid] -> [M, K]."""
+        return self._sums(maps * self._geometry.inside) / self._cells
+
+    def minima(self, grid: NDArray[np.int32], beyond: int) -> NDArray[np.int32]:
+        """Least value under each token: int32[grid] -> [K]; cells in the padding count as ``beyond``."""
+        padded = self._padded(np.where(self._geometry.inside, grid, np.int32(beyond))[None], beyond)
+        out = np.empty(self._count, np.int32)
+        for lod, at in self._groups:
+            out[at] = self._under(padded, lod).min(axis=(1, 2, 3))
+        return out
+
+    def _sums(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
+        padded = self._padded(maps, 0)
+        out = np.empty((len(maps), self._count), np.float32)
+        for lod, at in self._groups:
+            out[:, at] = self._under(padded, lod).sum(axis=(2, 3)).T
+        return out
+
+    def _padded(self, maps: NDArray[np.generic], fill: int) -> NDArray[np.generic]:
+        padded = np.full((len(maps), *self._geometry.span), fill, maps.dtype)
+        padded[:, : maps.shape[1], : maps.shape[2]] = maps
+        return padded
+
+    def _under(self, padded: NDArray[np.generic], lod: int) -> NDArray[np.generic]:
+        """[n, M, side, side]: the cells under the n tokens of one LOD."""
+        count, rows, columns = padded.shape
+        side = 1 << lod
+        view = padded.reshape(count, rows >> lod, side, columns >> lod, side)
+        row, column = self._at[lod]
+        return view[:, row, :, column, :]

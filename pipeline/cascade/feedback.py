@@ -1,0 +1,85 @@
+"""What users and models feed back while a stream runs: the gaze point, and the attention a VLM paid to tokens."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.coverage import spread_tokens
+from foveate.pipeline.cascade.problem import Map, Tokens
+from foveate.pipeline.geometry import Geometry
+
+_REMEMBERED = 64  # frames whose tokens can still be given attention
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What was fed in since it was last taken."""
+
+    gaze: tuple[float, float] | None
+    gaze_moved: bool
+    attention: Map | None  # float32[grid]
+
+    @property
+    def anything(self) -> bool:
+        """True where this frame differs from the last by what was fed in."""
+        return self.gaze_moved or self.attention is not None
+
+
+class Feedback:
+    """A mailbox between the caller's thread and the Cascade. What is fed in counts from the next frame on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._gaze: tuple[float, float] | None = None
+        self._gaze_moved = False
+        self._attention: list[tuple[int, NDArray[np.float32]]] = []
+        self._tokens: OrderedDict[int, tuple[Tokens, Geometry]] = OrderedDict()
+
+    def set_gaze(self, point: tuple[float, float] | None) -> None:
+        """Look at (x, y), in level-0 pixels; None: nowhere in particular. Raises ValueError for what is no number."""
+        if point is not None and not np.isfinite(point).all():
+            raise ValueError(f"gaze must be two finite numbers, got {point}")
+        with self._lock:
+            self._gaze, self._gaze_moved = point, True
+
+    def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
+        """Weights float[K] in [0, 1] that the model gave to the tokens of frame ``index``, in the Selection's order.
+
+        Raises ValueError for another length, weights outside [0, 1], or a frame that is no longer remembered.
+        """
+        weights = np.asarray(weights, np.float32)
+        with self._lock:
+            if index not in self._tokens:
+                raise ValueError(f"attention must be for one of the last {_REMEMBERED} frames, got frame {index}")
+            count = len(self._tokens[index][0].lod)
+            if weights.shape != (count,):
+                raise ValueError(f"attention must have one weight per token, {count}, got shape {weights.shape}")
+            if not ((weights >= 0) & (weights <= 1)).all():
+                raise ValueError("attention must lie in [0, 1]")
+            self._attention.append((index, weights))
+
+    def remember(self, index: int, tokens: Tokens, geometry: Geometry) -> None:
+        """Note the tokens of a frame, so that attention can be placed."""
+        with self._lock:
+            self._tokens[index] = tokens, geometry
+            while len(self._tokens) > _REMEMBERED:
+                self._tokens.popitem(last=False)
+
+    def take(self, geometry: Geometry) -> Fed:
+        """What was fed in since the last call; attention for frames of another size is dropped."""
+        with self._lock:
+            attention = None
+            for index, weights in self._attention:
+                tokens, shape = self._tokens.get(index, (None, None))
+                if tokens is not None and shape == geometry:
+                    spread = spread_tokens(tokens, weights, geometry)
+                    attention = spread if attention is None else np.maximum(attention, spread)
+            self._attention.clear()
+            fed = Fed(self._gaze, self._gaze_moved, attention)
+            self._gaze_moved = False
+            return fed

@@ -1,0 +1,52 @@
+"""What happened to each cell since it was last shown: ages and pending changes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.coverage import Coverage, spread_tokens
+from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.geometry import Geometry, Mask
+
+_NEVER = np.iinfo(np.int32).max
+
+
+class TokenAges(NamedTuple):
+    """Per token; length K."""
+
+    age: NDArray[np.int32]  # frames since its pixels last changed
+    fresh: NDArray[np.bool_]  # changed or moved since last emitted there
+
+
+class Ledger:
+    """Frames since each cell's pixels changed, and whether a token was emitted there since."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        self._geometry = geometry
+        self._age = np.zeros(geometry.grid, np.int32)
+        self._pending = np.ones(geometry.grid, np.bool_)
+
+    def advance(self, changed: Mask, anew: bool) -> None:
+        """One frame later. ``changed`` is bool[grid]; ``anew``: all of the picture is another one."""
+        if anew:
+            self._age[:] = 0
+            self._pending[:] = True
+            return
+        self.rest()
+        self._age[changed] = 0
+        self._pending |= changed
+
+    def rest(self) -> None:
+        """One frame later, and nothing changed."""
+        self._age += 1
+
+    def emit(self, tokens: Tokens, coverage: Coverage) -> TokenAges:
+        """Age and freshness of ``tokens``, which count as emitted from now on."""
+        age = coverage.minima(self._age, _NEVER)
+        waiting = coverage.minima(np.where(self._pending, np.int32(0), np.int32(1)), 1)
+        covered = spread_tokens(tokens, np.ones(len(tokens.lod), np.float32), self._geometry) > 0
+        self._pending &= ~covered
+        return TokenAges(np.where(age == _NEVER, 0, age).astype(np.int32), waiting == 0)

@@ -1,0 +1,50 @@
+"""What every strategy takes and gives: the levels, channels, scores and the budget, against tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.geometry import Geometry
+
+Map = NDArray[np.float32]
+
+
+class Tokens(NamedTuple):
+    """Where the tokens are: coarse to fine, then row by row. All arrays have length K."""
+
+    lod: NDArray[np.uint8]
+    row: NDArray[np.int32]  # in units of (16 * 2**lod) pixels
+    column: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """One frame's allocation. Maps are float32[grid]."""
+
+    geometry: Geometry
+    budget: int
+    weight: Map  # what a unit of squared error in the cell counts; 0 in the padding
+    errors: tuple[Map, Map, Map, Map]  # squared error over the cell when shown at LOD 1, 2, 3, 4
+    kept: Map | None  # squared error of what the reader already holds; None: it holds nothing (memory "frame")
+    channels: dict[str, Map]
+    score: Map
+
+
+class Strategy(Protocol):
+    """Spends the budget. May remember things from frame to frame; deterministic."""
+
+    def allocate(self, problem: Problem) -> Tokens:
+        """At most ``problem.budget`` tokens, the first frame included."""
+
+    def reset(self) -> None:
+        """Forget earlier frames."""
+
+
+def in_order(lod: NDArray[np.uint8], row: NDArray[np.int32], column: NDArray[np.int32]) -> Tokens:
+    """Tokens sorted from coarse to fine, then row by row."""
+    order = np.lexsort((column, row, -lod.astype(np.int8)))
+    return Tokens(lod[order], row[order], column[order])

@@ -1,0 +1,50 @@
+"""What each cell is worth: information, perspective, participation, and how they combine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.geometry import Mask
+
+Map = NDArray[np.float32]
+
+
+class Scores(NamedTuple):
+    """float32[grid] maps in [0, 1]."""
+
+    score: Map
+    information: Map
+    perspective: Map
+    participation: Map | None  # None without a query: absent, not zero
+
+
+def information(channels: dict[str, Map]) -> Map:
+    """0.4 max(edges, edges_inverted) + 0.3 highpass + 0.3 (1 - edge_distance)."""
+    detail = np.maximum(channels["edges"], channels["edges_inverted"])
+    near = np.float32(1.0) - channels["edge_distance"]
+    return np.float32(0.4) * detail + np.float32(0.3) * channels["highpass"] + np.float32(0.3) * near
+
+
+def perspective(channels: dict[str, Map]) -> Map:
+    """(0.6 saliency + 0.4 motion) (1 - 0.5 eccentricity)."""
+    pull = np.float32(0.6) * channels["saliency"] + np.float32(0.4) * channels["motion"]
+    return pull * (np.float32(1.0) - np.float32(0.5) * channels["eccentricity"])
+
+
+def combine(information: Map, perspective: Map, participation: Map | None) -> Map:
+    """The balance of focus and exploration: c p v + (1 - c) i^2 with c = 0.5 + 0.5 (1 - p); without p, a mean."""
+    if participation is None:
+        return np.float32(0.5) * (information + perspective)
+    focus = np.float32(1.0) - np.float32(0.5) * participation
+    return focus * participation * perspective + (np.float32(1.0) - focus) * information**2
+
+
+def score_cells(channels: dict[str, Map], participation: Map | None, changed: Mask) -> Scores:
+    """All scores of one frame. Cells far from any edge and unchanged are culled: their scores are 0."""
+    wanted = ((channels["edge_distance"] < 1) | changed).astype(np.float32)
+    inform, view = information(channels) * wanted, perspective(channels) * wanted
+    taking = None if participation is None else participation * wanted
+    return Scores(combine(inform, view, taking), inform, view, taking)

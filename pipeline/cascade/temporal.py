@@ -1,0 +1,117 @@
+"""The channels that come from earlier frames and from feedback, warped along the Flow."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.cache import Cache, Flow, Map
+from foveate.pipeline.cascade.clusters import boundary, cluster
+from foveate.pipeline.cascade.coverage import spread_tokens
+from foveate.pipeline.cascade.feedback import Fed
+from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.geometry import CELL, Geometry, Mask
+from foveate.pipeline.settings import CacheSettings
+
+FIXATION_KEEP = np.float32(0.9)
+ATTENTION_KEEP = np.float32(0.9)
+GAZE_KEEP = np.float32(0.9)
+GAZE_SIGMA = 3.0  # cells
+_LINEAR = ("prev_relevance", "prev_saliency", "fixation", "attention", "cluster_distance")
+_NEAREST = ("cluster_id", "cluster_size")
+_SOURCES = {"prev_attention": "attention", "boundary": "cluster_id"}  # what a channel is made from, if not itself
+
+
+class Temporal:
+    """The state that passes from frame to frame, on the Grid of one size of frames. Only ``used`` channels are kept."""
+
+    def __init__(self, geometry: Geometry, settings: CacheSettings, used: frozenset[str]) -> None:
+        kept = {_SOURCES.get(name, name) for name in used} | {"prev_relevance"}
+        self._geometry = geometry
+        self._cache = Cache(
+            geometry.grid,
+            tuple(name for name in _LINEAR if name in kept),
+            tuple(name for name in _NEAREST if name in kept),
+            settings,
+        )
+        self._clustered = not kept.isdisjoint(("cluster_id", "cluster_size", "cluster_distance"))
+        self._gaze = np.zeros(geometry.grid, np.float32)
+        self._prev_attention = np.zeros(geometry.grid, np.float32)
+        self._row, self._column = np.indices(geometry.grid, dtype=np.float32) + np.float32(0.5)
+        self.eccentricity = self._distance_to(None)
+
+    def clear(self) -> None:
+        """A keyframe: the cache is emptied."""
+        self._cache.clear()
+
+    def follow(self, flow: Flow | None) -> Mask:
+        """Carry the maps to this frame. Returns bool[grid]: cells whose maps may be reused."""
+        return self._cache.follow(flow)
+
+    def feed(self, fed: Fed) -> None:
+        """Take in what was fed since the last frame. Attention adds up, and fades by a tenth per frame."""
+        maps = self._cache.maps
+        if "attention" in maps:
+            self._prev_attention = maps["attention"]
+            attention = self._prev_attention * ATTENTION_KEEP
+            maps["attention"] = attention if fed.attention is None else np.minimum(attention + fed.attention, 1)
+        self._gaze *= GAZE_KEEP
+        if fed.gaze_moved:
+            self.eccentricity = self._distance_to(fed.gaze)
+            if fed.gaze is not None:
+                self._gaze = np.maximum(self._gaze, self._bump(fed.gaze))
+
+    def note(self, score: Map, saliency: Map, tokens: Tokens, valid: Mask) -> None:
+        """Remember this frame for the next. A token of LOD l fixates its cells by 4**-l."""
+        maps = self._cache.maps
+        maps["prev_relevance"] = score
+        if "prev_saliency" in maps:
+            maps["prev_saliency"] = saliency
+        if "fixation" in maps:
+            detail = np.float32(0.25) ** tokens.lod.astype(np.float32)
+            selected = spread_tokens(tokens, detail, self._geometry)
+            maps["fixation"] = FIXATION_KEEP * maps["fixation"] + (1 - FIXATION_KEEP) * selected
+        self._cache.renew(valid)
+
+    def cluster(self, rgb: NDArray[np.uint8]) -> None:
+        """Cluster anew, from the Grid's colours uint8[rows, columns, 3]."""
+        clusters = dict(zip(("cluster_id", "cluster_distance", "cluster_size"), cluster(rgb), strict=True))
+        self._cache.maps |= {name: values for name, values in clusters.items() if name in self._cache.maps}
+
+    @property
+    def clustered(self) -> bool:
+        """True where a channel in use comes from the clusters."""
+        return self._clustered
+
+    @property
+    def relevance(self) -> Map:
+        """The previous frame's final score, carried to this frame: float32[grid]."""
+        return self._cache.maps["prev_relevance"]
+
+    def channel(self, name: str) -> Map:
+        """One channel in use, float32[grid]. Raises KeyError for one that is not kept here."""
+        match name:
+            case "eccentricity":
+                return self.eccentricity
+            case "x":
+                return np.minimum(self._column * np.float32(CELL / self._geometry.width), np.float32(1.0))
+            case "y":
+                return np.minimum(self._row * np.float32(CELL / self._geometry.height), np.float32(1.0))
+            case "gaze":
+                return self._gaze.copy()
+            case "prev_attention":
+                return self._prev_attention
+            case "boundary":
+                return boundary(self._cache.maps["cluster_id"])
+        return self._cache.maps[name]
+
+    def _distance_to(self, point: tuple[float, float] | None) -> Map:
+        """Eccentricity: distance to ``point`` (pixels; None: the centre) / half the diagonal, clipped to 1."""
+        width, height = self._geometry.width, self._geometry.height
+        x, y = (width / 2, height / 2) if point is None else point
+        distance = np.hypot(self._column * np.float32(CELL) - np.float32(x), self._row * np.float32(CELL) - np.float32(y))
+        return np.minimum(distance / np.float32(np.hypot(width, height) / 2), 1).astype(np.float32)
+
+    def _bump(self, point: tuple[float, float]) -> Map:
+        square = (self._column - np.float32(point[0] / CELL)) ** 2 + (self._row - np.float32(point[1] / CELL)) ** 2
+        return np.exp(square * np.float32(-0.5 / GAZE_SIGMA**2))

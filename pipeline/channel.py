@@ -1,0 +1,83 @@
+"""The bounded channel between two stages: waiting, dropping and cancelling live here and nowhere else."""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Literal
+
+Policy = Literal["wait", "latest"]
+
+END: Final = object()  # what get() returns behind the last item
+_WAKE: Final = object()  # ends a wait, so that it looks at the flags
+_GLANCE = 0.5  # seconds after which any wait looks at the flags by itself
+
+
+class Cancelled(BaseException):
+    """The channel is no longer served. Not an Exception, so that no stage catches it by accident."""
+
+
+class Channel:
+    """At most ``depth`` items on their way from one thread to one other.
+
+    Built on two C queues, one of items and one of free places, because no Python code then runs with a lock
+    held: a KeyboardInterrupt at any instruction leaves the channel usable by the other side.
+
+    ``policy`` says what put() does when the channel is full: "wait" blocks, "latest" drops the oldest item
+    and counts it in ``dropped``. Raises ValueError for a depth below 1 and for another policy.
+    """
+
+    def __init__(self, depth: int, policy: Policy = "wait") -> None:
+        if depth < 1:
+            raise ValueError(f"depth must be at least 1, got {depth}")
+        if policy not in ("wait", "latest"):
+            raise ValueError(f"policy must be 'wait' or 'latest', got {policy!r}")
+        self.dropped = 0
+        self._latest = policy == "latest"
+        self._cancelled = False
+        self._items: SimpleQueue[Any] = SimpleQueue()
+        self._places: SimpleQueue[Any] = SimpleQueue()
+        for _ in range(depth):
+            self._places.put(None)
+
+    def put(self, item: Any) -> None:
+        """Append ``item``. Raises Cancelled, at once or while waiting for room."""
+        if self._latest and self._places.empty():
+            self._drop_oldest()
+        self._take(self._places)
+        self._items.put(item)
+
+    def get(self) -> Any:
+        """The oldest item, or END behind the last one. Raises Cancelled, also while items are left."""
+        item = self._take(self._items)
+        self._places.put(None)
+        return item
+
+    def close(self) -> None:
+        """Mark the end of the stream, behind the last item. Never blocks."""
+        self._items.put(END)
+
+    def cancel(self) -> None:
+        """End every wait on either side, now and later. From any thread, any number of times."""
+        self._cancelled = True
+        self._items.put(_WAKE)
+        self._places.put(_WAKE)
+
+    def _take(self, queue: SimpleQueue[Any]) -> Any:
+        while True:
+            if self._cancelled:
+                raise Cancelled
+            try:
+                item = queue.get(timeout=_GLANCE)
+            except Empty:
+                continue
+            if item is not _WAKE:
+                return item
+
+    def _drop_oldest(self) -> None:
+        try:
+            oldest = self._items.get_nowait()
+        except Empty:  # the reader has just taken it, and is about to free the place
+            return
+        if oldest is not _WAKE:
+            self.dropped += 1
+            self._places.put(None)

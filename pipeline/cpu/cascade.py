@@ -1,0 +1,193 @@
+"""The Cascade stage: warps the cache, scores, allocates the budget, samples the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.coverage import Coverage
+from foveate.pipeline.cascade.feedback import Fed, Feedback
+from foveate.pipeline.cascade.ledger import Ledger
+from foveate.pipeline.cascade.problem import Map, Problem, Strategy, Tokens
+from foveate.pipeline.cascade.rate_distortion import RateDistortion
+from foveate.pipeline.cascade.scores import Scores, score_cells
+from foveate.pipeline.cascade.temporal import Temporal
+from foveate.pipeline.cascade.three_stage import ThreeStage
+from foveate.pipeline.colour import to_rgb
+from foveate.pipeline.cpu.flow import FlowSearch
+from foveate.pipeline.cpu.pyramid import State
+from foveate.pipeline.cpu.reader import Reader
+from foveate.pipeline.cpu.sampling import patches
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask, tiles_to_cells
+from foveate.pipeline.selection import Selection, Step
+from foveate.pipeline.settings import AllocationSettings, Settings
+
+
+def cascade(states: Iterable[State], settings: Settings, feedback: Feedback) -> Iterator[Step]:
+    """Yield one Step per State."""
+    chooser: _Cascade | None = None
+    for state in states:
+        if chooser is None or state.update.keyframe in ("first", "size"):
+            chooser = _Cascade(state, settings, feedback)
+        yield Step(state.update.frame, chooser.select(state))
+
+
+def strategy(settings: AllocationSettings) -> Strategy:
+    """The strategy that the settings name."""
+    if settings.strategy == "three_stage":
+        return ThreeStage(settings.merge)
+    return RateDistortion(settings.min_gain, settings.merge)
+
+
+_COLOURS = ("red", "green", "blue")
+_EVOLVING = frozenset({"fixation", "gaze", "attention", "prev_attention", "prev_relevance", "prev_saliency"})
+
+
+class _Scored(NamedTuple):
+    scores: Scores  # blended with the previous frame's where that could be carried
+    valid: Mask
+    channels: dict[str, Map]
+
+
+class _Cascade:
+    """Chooses the tokens of a stream of frames of one size."""
+
+    def __init__(self, state: State, settings: Settings, feedback: Feedback) -> None:
+        geometry = state.update.geometry
+        self._settings = settings
+        self._feedback = feedback
+        self._geometry = geometry
+        self._temporal = Temporal(geometry, settings.cache, frozenset(settings.maps))
+        self._flow = FlowSearch(settings.cache.flow_level)
+        self._ledger = Ledger(geometry)
+        self._strategy = strategy(settings.allocation)
+        in_stream = settings.allocation.memory == "stream"
+        self._reader = Reader(geometry, state.update.frame.subsampled) if in_stream else None
+        self._evolving = not _EVOLVING.isdisjoint(settings.maps)  # maps that change even where the picture rests
+        self._settled: tuple[Selection, Tokens] | None = None  # what an unchanged frame is given again
+
+    def select(self, state: State) -> Selection:
+        """The Selection of one frame."""
+        update = state.update
+        fed = self._feedback.take(self._geometry)
+        quiet = update.keyframe is None and not fed.anything and not update.changed.any()
+        if quiet and self._settled is not None:
+            self._ledger.rest()
+            selection, tokens = self._again(update.frame)
+        else:
+            selection, tokens = self._anew(state, fed)
+            # Motion is zero one frame after the last change; a reader is content when it asked for nothing.
+            content = self._reader is None or len(selection) == 0
+            self._settled = (selection, tokens) if quiet and content and not self._evolving else None
+        self._feedback.remember(selection.index, tokens, self._geometry)
+        return selection
+
+    def _again(self, frame: Frame) -> tuple[Selection, Tokens]:
+        """The settled Selection, one frame later."""
+        assert self._settled is not None
+        last, tokens = self._settled
+        fresh = np.zeros(len(last), np.bool_)
+        repeated = replace(
+            last, index=frame.index, time=frame.seconds, changed=0.0, recomputed=0.0, age=last.age + 1, fresh=fresh
+        )
+        self._settled = repeated, tokens
+        return self._settled
+
+    def _anew(self, state: State, fed: Fed) -> tuple[Selection, Tokens]:
+        changed = np.asarray(tiles_to_cells(state.update.changed), np.bool_)
+        self._ledger.advance(changed, state.update.forgets)
+        scored = self._score(state, changed, fed)
+        tokens = self._allocate(state, scored)
+        self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
+        return self._selection(state, scored, tokens), tokens
+
+    def _score(self, state: State, changed: Mask, fed: Fed) -> _Scored:
+        valid, trust = self._carry(state, changed)
+        self._temporal.feed(fed)
+        channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
+        scores = score_cells(channels, None, changed)
+        blend = trust * np.float32(self._settings.cache.blend)
+        blended = scores.score + blend * (self._temporal.relevance - scores.score)
+        return _Scored(scores._replace(score=blended), valid, channels)
+
+    def _carry(self, state: State, changed: Mask) -> tuple[Mask, Map]:
+        """Warp the cache to this frame: cells that may be reused, and how far a moved cell's previous score holds.
+
+        A cell that did not change needs no history: its score follows from the same pixels as before.
+        """
+        levels, keyframe = state.levels, state.update.keyframe
+        nothing = np.zeros(self._geometry.grid, np.float32)
+        if keyframe or not self._settings.cache.enabled:
+            self._temporal.clear()
+            self._flow.observe(levels)
+            if self._temporal.clustered and keyframe:
+                self._temporal.cluster(self._grid_rgb(state))
+            return nothing.astype(np.bool_), nothing
+        flow = self._flow.search(levels, changed)
+        valid = self._temporal.follow(flow)
+        return valid, nothing if flow is None else flow.confidence * (valid & changed)
+
+    def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
+        luma, cb, cr = (np.asarray(pyramid.level(TOP_LEVEL), np.float32) for pyramid in state.levels.planes)
+        return to_rgb(luma, cb, cr, state.update.frame.colour)
+
+    def _allocate(self, state: State, scored: _Scored) -> Tokens:
+        update, levels, settings = state.update, state.levels, self._settings
+        kept = None
+        if self._reader is not None:
+            if update.forgets:
+                self._reader.forget()
+            kept = self._reader.compare(levels, update.written)
+        if update.forgets:
+            self._strategy.reset()
+        score = scored.scores.score
+        weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
+        errors = (levels.error(1), levels.error(2), levels.error(3), levels.error(4))
+        weight = weight * self._geometry.inside
+        problem = Problem(self._geometry, settings.budget, weight, errors, kept, scored.channels, score)
+        tokens = self._strategy.allocate(problem)
+        if self._reader is not None:
+            self._reader.paint(levels, tokens)
+        return tokens
+
+    def _selection(self, state: State, scored: _Scored, tokens: Tokens) -> Selection:
+        update, frame, scores = state.update, state.update.frame, scored.scores
+        coverage = Coverage(tokens, self._geometry)
+        score, information, perspective = coverage.means(np.stack(scores[:3]))
+        ages = self._ledger.emit(tokens, coverage)
+        side = CELL << tokens.lod.astype(np.int32)
+        return Selection(
+            index=frame.index,
+            time=frame.seconds,
+            width=frame.width,
+            height=frame.height,
+            keyframe=update.keyframe,
+            changed=float(update.changed.mean()),
+            recomputed=float((self._geometry.inside & ~scored.valid).sum() / self._geometry.cells),
+            x=tokens.column * side + side // 2,
+            y=tokens.row * side + side // 2,
+            lod=tokens.lod,
+            score=score,
+            information=information,
+            perspective=perspective,
+            participation=None,
+            age=ages.age,
+            fresh=ages.fresh,
+            patches=patches(state.levels, tokens, frame.colour) if self._settings.patches else None,
+            maps={name: self._map(name, state, scored) for name in self._settings.maps},
+        )
+
+    def _map(self, name: str, state: State, scored: _Scored) -> Map:
+        """One map to hand out, float32[grid]."""
+        if name == "score":
+            return scored.scores.score
+        if name in state.grid:
+            return state.grid[name]
+        if name in _COLOURS:
+            return self._grid_rgb(state)[..., _COLOURS.index(name)] / np.float32(255.0)
+        return self._temporal.channel(name)

@@ -1,0 +1,38 @@
+"""The CPU engine: NumPy and OpenCV. The reference for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.cpu.cascade import cascade
+from foveate.pipeline.cpu.pyramid import State, pyramid
+from foveate.pipeline.cpu.upload import upload
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import Step
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.update import Update
+
+_COPIES = 3  # of the levels: one written, one in the channel, one read
+
+
+class CpuEngine:
+    """See pipeline.engine.Engine."""
+
+    name = "cpu"
+
+    def __init__(self, settings: Settings, feedback: Feedback) -> None:
+        self._settings = settings
+        self._feedback = feedback
+
+    def upload(self, frames: Iterable[Frame]) -> Iterator[Update]:
+        """Frames to Updates."""
+        return upload(frames, self._settings.change)
+
+    def pyramid(self, updates: Iterable[Update]) -> Iterator[State]:
+        """Updates to States."""
+        return pyramid(updates, self._settings.analysis_level, _COPIES)
+
+    def cascade(self, states: Iterable[State]) -> Iterator[Step]:
+        """States to Steps."""
+        return cascade(states, self._settings, self._feedback)

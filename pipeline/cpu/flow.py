@@ -1,0 +1,77 @@
+"""Optical flow of the CPU engine: OpenCV's DIS (Kroeger et al., 2016) on a coarse level, where something changed."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.cache import Flow, Map
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.cpu.local_channels import grid_means
+from foveate.pipeline.geometry import TOP_LEVEL, Mask, Rect
+
+_MARGIN = 4  # cells around the change that the search may look at
+_LEAST_SIDE = 32  # samples; below, the search has no room for its own pyramid
+_DOUBT = np.float32(1.0 / 16.0)
+"""Confidence lost per grey value by which the warped picture differs from the new one."""
+
+Picture = NDArray[np.uint8]
+
+
+class FlowSearch:
+    """Finds, for the cells that changed, where their content was one frame earlier."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
+        self._before: Picture | None = None
+
+    def observe(self, levels: Levels) -> None:
+        """Only remember the picture, for the next search."""
+        self._before = np.rint(levels.luma.level(self._level)).astype(np.uint8)
+
+    def search(self, levels: Levels, changed: Mask) -> Flow | None:
+        """The Flow from the previous call's picture; None where nothing changed or there is no previous picture.
+
+        ``changed`` is bool[grid]. Unchanged cells rest, with confidence 1.
+        """
+        if not changed.any():
+            return None
+        before = self._before
+        self.observe(levels)
+        return None if before is None or self._before is None else self._flow(before, self._before, changed)
+
+    def _flow(self, before: Picture, now: Picture, changed: Mask) -> Flow:
+        shape = changed.shape
+        flow = Flow(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.ones(shape, np.float32))
+        area = _around(changed)
+        side = 1 << (TOP_LEVEL - self._level)
+        pixels = area.scaled(side)
+        motion, warped = self._motion(before, now, pixels)
+        doubt = grid_means(np.asarray(cv2.absdiff(warped, now[pixels.index])).astype(np.float32), side) * _DOUBT
+        there = changed[area.index]
+        for target, values in zip(flow, (motion[..., 0], motion[..., 1]), strict=False):
+            target[area.index] = grid_means(np.ascontiguousarray(values), side) * (there / np.float32(side))
+        flow.confidence[area.index] = np.where(there, np.maximum(np.float32(1.0) - doubt, np.float32(0.0)), 1)
+        return flow
+
+    def _motion(self, before: Picture, now: Picture, pixels: Rect) -> tuple[Map, Picture]:
+        """Displacement [h, w, 2] in samples from ``now`` to ``before`` over ``pixels``, and ``before`` so warped."""
+        after = np.ascontiguousarray(now[pixels.index])
+        height, width = after.shape
+        if min(height, width) < _LEAST_SIDE:
+            return np.zeros((height, width, 2), np.float32), before[pixels.index]
+        earlier = np.ascontiguousarray(before[pixels.index])
+        motion = np.asarray(self._dis.calc(after, earlier, None))
+        rows, columns = np.indices((height, width), dtype=np.float32)
+        x, y = columns + motion[..., 0], rows + motion[..., 1]
+        return motion, np.asarray(cv2.remap(earlier, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
+
+
+def _around(changed: Mask) -> Rect:
+    """The changed cells with a margin, as one rectangle with room for the search where the picture has it."""
+    rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
+    tight = Rect(int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
+    room = max(_MARGIN, (_LEAST_SIDE - min(tight.bottom - tight.top, tight.right - tight.left) + 1) // 2)
+    return tight.grown(room, *changed.shape)

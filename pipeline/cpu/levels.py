@@ -1,0 +1,159 @@
+"""The RGB pyramid of the CPU engine, kept as the decoder's own planes: luma, Cb and Cr, each with its levels.
+
+Colour conversion is linear, so a box mean of planes converts to the box mean of R'G'B'; only the few patches that
+are selected are ever converted.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cpu.change import Planes
+from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask, Rect, exact_cover, loose_cover
+
+Samples = NDArray[np.float32]
+
+CHROMA_WEIGHT = np.float32(0.25)
+"""Weight of a squared chroma error against a luma error of the same pixel: what 4:2:0 codecs count, at any sampling."""
+
+
+def halved(samples: Samples) -> Samples:
+    """Mean of each 2x2 block: [2h, 2w] -> [h, w]. Exact for sums that fit a float's 24 bits."""
+    height, width = samples.shape
+    return np.asarray(cv2.resize(samples, (width // 2, height // 2), interpolation=cv2.INTER_AREA))
+
+
+class PlanePyramid:
+    """One plane at every level from ``base`` (its own resolution: 0, or 1 for halved chroma) to 4.
+
+    The base is uint8 in 8-bit units; coarser levels are float32, exact 2x2 means in the same units. ``error[k]`` is,
+    for each cell, the squared error (8-bit units squared, summed over the level-0 pixels of the cell) of showing it
+    at level k instead of the base.
+    """
+
+    def __init__(self, geometry: Geometry, base: int) -> None:
+        self.base = base
+        self.pixels = np.zeros(geometry.level(base), np.uint8)
+        self.coarse = [np.zeros(geometry.level(k), np.float32) for k in range(base + 1, TOP_LEVEL + 1)]
+        self.error = [np.zeros(geometry.grid, np.float32) for _ in self.coarse]
+
+    def level(self, level: int) -> NDArray[np.uint8] | Samples:
+        """The samples of ``level``; where that is finer than the base, the base."""
+        return self.pixels if level <= self.base else self.coarse[level - self.base - 1]
+
+    def write(self, plane: NDArray[np.uint8], tiles: list[Rect]) -> None:
+        """Copy ``tiles`` of ``plane`` (unpadded) into the base, repeating its edge into the padding."""
+        side = TILE >> self.base
+        height, width = plane.shape
+        for rect in tiles:
+            top, left, bottom, right = rect.scaled(side)
+            target = self.pixels[top:bottom, left:right]
+            source = plane[top:bottom, left:right]
+            rows, columns = source.shape
+            target[:rows, :columns] = source
+            if bottom > height:
+                target[rows:] = target[rows - 1]
+            if right > width:
+                target[:, columns:] = target[:, columns - 1 : columns]
+
+    def rebuild(self, tiles: Rect) -> None:
+        """Recompute the coarse levels and the errors over ``tiles`` from the base."""
+        fine = self.pixels[tiles.scaled(TILE >> self.base).index].astype(np.float32)
+        cells = tiles.scaled(TILE >> TOP_LEVEL).index
+        squares = cell_squares(fine, self.base)
+        for offset, (coarse, error) in enumerate(zip(self.coarse, self.error, strict=True)):
+            level = self.base + 1 + offset
+            fine = halved(fine)
+            coarse[tiles.scaled(TILE >> level).index] = fine
+            # Haar and Parseval: what a box mean loses is the difference of the mean squares.
+            error[cells] = np.maximum(squares - cell_squares(fine, level), np.float32(0.0))
+
+    def copy_tiles(self, other: PlanePyramid, tiles: list[Rect]) -> None:
+        """Take over ``tiles`` from ``other``, all levels."""
+        targets = [self.pixels, *self.coarse]
+        for offset, (target, source) in enumerate(zip(targets, [other.pixels, *other.coarse], strict=True)):
+            for rect in tiles:
+                index = rect.scaled(TILE >> (self.base + offset)).index
+                target[index] = source[index]
+        for target, source in zip(self.error, other.error, strict=True):
+            for rect in tiles:
+                cells = rect.scaled(TILE >> TOP_LEVEL).index
+                target[cells] = source[cells]
+
+
+def cell_squares(samples: Samples, level: int) -> Samples:
+    """Sum of squares over the level-0 pixels of each cell, for ``samples`` shown at ``level``: float32[grid]."""
+    squares = np.multiply(samples, samples)
+    for _ in range(level, TOP_LEVEL):
+        squares = halved(squares)
+    return squares * np.float32(4**TOP_LEVEL)
+
+
+class Levels:
+    """The whole picture at every level: three plane pyramids of one size."""
+
+    def __init__(self, geometry: Geometry, subsampled: bool) -> None:
+        chroma_base = 1 if subsampled else 0
+        self.geometry = geometry
+        self.luma = PlanePyramid(geometry, 0)
+        self.cb = PlanePyramid(geometry, chroma_base)
+        self.cr = PlanePyramid(geometry, chroma_base)
+
+    @property
+    def planes(self) -> tuple[PlanePyramid, PlanePyramid, PlanePyramid]:
+        """Luma, Cb, Cr."""
+        return self.luma, self.cb, self.cr
+
+    def update(self, planes: Planes, written: Mask) -> None:
+        """Write the tiles of ``written`` and rebuild exactly what depends on them."""
+        exact, loose = exact_cover(written), loose_cover(written)
+        for pyramid, plane in zip(self.planes, planes, strict=True):
+            pyramid.write(plane, exact)
+            for rect in loose:
+                pyramid.rebuild(rect)
+
+    def copy_tiles(self, other: Levels, tiles: Mask) -> None:
+        """Take over ``tiles`` from ``other``."""
+        rects = exact_cover(tiles)
+        for mine, theirs in zip(self.planes, other.planes, strict=True):
+            mine.copy_tiles(theirs, rects)
+
+    def error(self, level: int) -> Samples:
+        """float32[grid]: squared error over each cell when shown at ``level`` (1..4), all planes together."""
+        total = self.luma.error[level - 1].copy()
+        for chroma in (self.cb, self.cr):
+            if level > chroma.base:
+                total += CHROMA_WEIGHT * chroma.error[level - 1 - chroma.base]
+        return total
+
+
+class LevelRing:
+    """Several copies of the Levels, so that one can be read while the next is written.
+
+    Each copy remembers the tiles in which it lags behind the newest; they are copied when its turn comes.
+    """
+
+    def __init__(self, geometry: Geometry, subsampled: bool, copies: int) -> None:
+        self._slots = [Levels(geometry, subsampled) for _ in range(copies)]
+        self._stale = [np.zeros(geometry.tiles, np.bool_) for _ in range(copies)]
+        self._newest = 0
+
+    @property
+    def newest(self) -> Levels:
+        """The copy that was written last."""
+        return self._slots[self._newest]
+
+    def update(self, planes: Planes, written: Mask) -> Levels:
+        """Write into the oldest copy and return it. It stays as it is for the next ``copies - 1`` updates."""
+        turn = (self._newest + 1) % len(self._slots)
+        slot, lag = self._slots[turn], self._stale[turn] & ~written
+        if lag.any():
+            slot.copy_tiles(self.newest, lag)
+        slot.update(planes, written)
+        for stale in self._stale:
+            stale |= written
+        self._stale[turn][:] = False
+        self._newest = turn
+        return slot

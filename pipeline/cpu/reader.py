@@ -1,0 +1,86 @@
+"""The reader's picture: what a streaming VLM holds after all tokens emitted so far, and how wrong that is."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.cascade.rate_distortion import UNSEEN
+from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cell_squares
+from foveate.pipeline.cpu.sampling import Index, enlarged_blocks
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
+from foveate.pipeline.selection import PATCH
+
+
+class Reader:
+    """Painted by every token (its level enlarged bilinearly), compared with what the texture holds."""
+
+    def __init__(self, geometry: Geometry, subsampled: bool) -> None:
+        self._geometry = geometry
+        rows, columns = (cells * CELL for cells in geometry.span)
+        bases = (0, 1, 1) if subsampled else (0, 0, 0)
+        self.planes = [np.zeros((rows >> base, columns >> base), np.uint8) for base in bases]
+        self.seen = np.zeros(geometry.grid, np.bool_)  # cells of which the reader holds anything
+        self.error = np.full(geometry.grid, UNSEEN, np.float32)
+        self._stale = np.zeros(geometry.tiles, np.bool_)
+
+    def forget(self) -> None:
+        """Start anew: the reader holds nothing."""
+        self.seen[:] = False
+        self.error[:] = UNSEEN
+
+    def compare(self, levels: Levels, written: Mask) -> NDArray[np.float32]:
+        """Squared error per cell (8-bit units squared, summed over its pixels), after ``written`` tiles changed."""
+        self._stale |= written
+        for rect in loose_cover(self._stale):
+            cells = rect.scaled(CELLS_PER_TILE).index
+            error = self._error(levels, rect)
+            self.error[cells] = np.where(self.seen[cells], error, UNSEEN)
+        self._stale[:] = False
+        return self.error
+
+    def _error(self, levels: Levels, tiles: Rect) -> NDArray[np.float32]:
+        total = np.zeros((0, 0), np.float32)
+        for pyramid, plane in zip(levels.planes, self.planes, strict=True):
+            index = tiles.scaled(TILE >> pyramid.base).index
+            difference = np.asarray(cv2.absdiff(pyramid.pixels[index], plane[index])).astype(np.float32)
+            squares = cell_squares(difference, pyramid.base)
+            total = total + CHROMA_WEIGHT * squares if total.size else squares
+        return total
+
+    def paint(self, levels: Levels, tokens: Tokens) -> None:
+        """Show the reader ``tokens``, sampled from ``levels``."""
+        for lod in range(TOP_LEVEL + 1):
+            at = np.flatnonzero(tokens.lod == lod)
+            if len(at):
+                row, column = tokens.row[at], tokens.column[at]
+                for pyramid, plane in zip(levels.planes, self.planes, strict=True):
+                    _paint(plane, pyramid, lod, row, column)
+                self._mark(lod, row, column)
+
+    def _mark(self, lod: int, row: Index, column: Index) -> None:
+        painted = np.zeros(self._geometry.span, np.bool_)
+        _as_blocks(painted, 1 << lod)[row, :, column, :] = True
+        painted = painted[: self._geometry.grid[0], : self._geometry.grid[1]]
+        self.seen |= painted
+        rows, columns = self._geometry.tiles
+        self._stale |= painted.reshape(rows, CELLS_PER_TILE, columns, CELLS_PER_TILE).any(axis=(1, 3))
+
+
+def _as_blocks(plane: NDArray[np.generic], side: int) -> NDArray[np.generic]:
+    """View [h, w] as [h/side, side, w/side, side]."""
+    height, width = plane.shape
+    return plane.reshape(height // side, side, width // side, side)
+
+
+def _paint(plane: NDArray[np.uint8], pyramid: PlanePyramid, lod: int, row: Index, column: Index) -> None:
+    side = PATCH << lod >> pyramid.base
+    target = _as_blocks(plane, side)
+    if lod <= pyramid.base:
+        target[row, :, column, :] = _as_blocks(pyramid.pixels, side)[row, :, column, :]
+        return
+    large = enlarged_blocks(pyramid.level(lod), row, column, PATCH, 1 << (lod - pyramid.base))
+    large += np.float32(0.5)  # to nearest: the cast cuts off
+    target[row, :, column, :] = large.astype(np.uint8)

@@ -1,0 +1,111 @@
+"""The channel stack: local channels at the analysis level and on the Grid, updated where tiles were written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from foveate.pipeline.cpu import local_channels as local
+from foveate.pipeline.cpu.levels import Levels, PlanePyramid
+from foveate.pipeline.cpu.local_channels import Map
+from foveate.pipeline.frames import Colour
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
+from foveate.pipeline.update import Update
+
+LOCAL = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
+_MEANS = ("lowpass", "saliency")
+_LOWPASS_LEVEL = 3
+_SALIENCY_LEVEL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A rectangle of cells to compute, and the wider one that must be read for it."""
+
+    inner: Rect
+    outer: Rect
+
+    def read(self, pyramid: PlanePyramid, level: int) -> Map:
+        """Samples of ``level`` over the outer rectangle."""
+        return pyramid.level(level)[self.outer.scaled(CELL >> level).index].astype(np.float32)
+
+    def crop(self, values: Map, level: int) -> Map:
+        """The inner part of ``values``, which cover the outer rectangle at ``level``."""
+        side = CELL >> level
+        return values[self.inner.scaled(side).within(self.outer.scaled(side))]
+
+
+class ChannelStack:
+    """float32 maps by name. ``full[name]`` is at the analysis level, ``grid[name]`` one value per cell."""
+
+    def __init__(self, geometry: Geometry, analysis_level: int, colour: Colour) -> None:
+        self.level = analysis_level
+        self._geometry = geometry
+        self._colour = colour
+        self._moving = False
+        names = (*LOCAL, "motion")
+        self.full = {name: np.zeros(geometry.level(analysis_level), np.float32) for name in names}
+        self.grid = {name: np.zeros(geometry.grid, np.float32) for name in names}
+
+    def update(self, levels: Levels, written: Mask) -> None:
+        """Recompute the local channels over ``written`` tiles and as far around them as a change reaches."""
+        for rect in loose_cover(written):
+            cells = rect.scaled(CELLS_PER_TILE)
+            inner = cells.grown(1, *self._geometry.grid)
+            window = _Window(inner, inner.grown(1, *self._geometry.grid))
+            for name, values in self._compute(levels, window).items():
+                self._store(name, values, window.inner)
+
+    def _compute(self, levels: Levels, window: _Window) -> dict[str, Map]:
+        luma = local.unit_luma(window.read(levels.luma, self.level), self._colour)
+        low = local.unit_luma(window.read(levels.luma, _LOWPASS_LEVEL), self._colour)
+        low = local.enlarged(low, 1 << (_LOWPASS_LEVEL - self.level))
+        maps = {
+            "edges": local.edges(luma),
+            "edges_inverted": local.edges_inverted(luma),
+            "highpass": np.asarray(cv2.absdiff(luma, low)),
+            "lowpass": low,
+            "saliency": self._saliency(levels, window),
+        }
+        return {name: window.crop(values, self.level) for name, values in maps.items()}
+
+    def _saliency(self, levels: Levels, window: _Window) -> Map:
+        def features(level: int) -> tuple[Map, Map, Map]:
+            luma = local.unit_luma(window.read(levels.luma, level), self._colour)
+            cb = local.unit_chroma(window.read(levels.cb, level), self._colour)
+            cr = local.unit_chroma(window.read(levels.cr, level), self._colour)
+            return luma, *local.opponents(cb, cr)
+
+        saliency = local.centre_surround(features(_SALIENCY_LEVEL), features(TOP_LEVEL))
+        return local.enlarged(saliency, 1 << (_SALIENCY_LEVEL - self.level))
+
+    def _store(self, name: str, values: Map, cells: Rect) -> None:
+        side = CELL >> self.level
+        self.full[name][cells.scaled(side).index] = values
+        reduce = local.grid_means if name in _MEANS else local.grid_maxima
+        self.grid[name][cells.index] = reduce(np.ascontiguousarray(values), side)
+
+    def set_motion(self, levels: Levels, previous: Levels | None, update: Update) -> None:
+        """|Y - Y the texture held before|: zero outside the changed tiles, and everywhere without ``previous``."""
+        full, grid = self.full["motion"], self.grid["motion"]
+        if self._moving:
+            full[:] = 0
+            grid[:] = 0
+        self._moving = previous is not None and bool(update.changed.any())
+        if previous is None:
+            return
+        for rect in loose_cover(update.changed):
+            cells = rect.scaled(CELLS_PER_TILE)
+            pixels = cells.scaled(CELL >> self.level).index
+            moved = self._difference(levels, previous, pixels)
+            if update.keyframe:  # tiles that did not count as changed were written too
+                moved *= update.changed[rect.index].repeat(TILE >> self.level, 0).repeat(TILE >> self.level, 1)
+            full[pixels] = moved
+            grid[cells.index] = local.grid_maxima(moved, CELL >> self.level)
+
+    def _difference(self, levels: Levels, previous: Levels, pixels: tuple[slice, slice]) -> Map:
+        now, before = (each.luma.level(self.level)[pixels].astype(np.float32) for each in (levels, previous))
+        span = np.float32(1.0 / (255.0 if self._colour.full_range else 219.0))
+        return np.minimum(np.asarray(cv2.absdiff(now, before)) * span, np.float32(1.0))

@@ -1,0 +1,82 @@
+"""The Upload stage: finds the tiles that changed, and the frames on which everything is recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
+from foveate.pipeline.frames import Colour, Frame, Plane
+from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.selection import KeyframeReason
+from foveate.pipeline.settings import ChangeSettings
+from foveate.pipeline.update import Update
+
+_Kind = tuple[tuple[int, int], bool, Colour]
+
+
+def upload(frames: Iterable[Frame], settings: ChangeSettings) -> Iterator[Update]:
+    """Yield one Update per Frame."""
+    uploader = Uploader(settings)
+    for frame in frames:
+        yield uploader.update(frame)
+
+
+class Uploader:
+    """Compares each frame with what the texture holds."""
+
+    def __init__(self, settings: ChangeSettings) -> None:
+        self._settings = settings
+        self._held = Held()
+        self._kind: _Kind | None = None
+        self._geometry = Geometry(1, 1)
+        self._since_keyframe = 0
+
+    def update(self, frame: Frame) -> Update:
+        """The Update of ``frame``; what it writes counts as held from now on."""
+        changed, keyframe = self._examine(frame)
+        self._since_keyframe = 0 if keyframe else self._since_keyframe + 1
+        written = np.ones_like(changed) if keyframe else changed
+        self._held.write(planes_of(frame), written)
+        return Update(frame, self._geometry, keyframe, changed, written)
+
+    def _examine(self, frame: Frame) -> tuple[Mask, KeyframeReason | None]:
+        kind = (frame.luma.shape, frame.subsampled, frame.colour)
+        if kind != self._kind:
+            reason: KeyframeReason = "first" if self._kind is None else "size"
+            self._kind, self._geometry = kind, Geometry(frame.width, frame.height)
+            return np.ones(self._geometry.tiles, np.bool_), reason
+        held = self._held.planes()
+        changed = changed_tiles(planes_of(frame), held, self._settings.threshold, self._geometry)
+        if frame.discontinuity:
+            return changed, "discontinuity"
+        if self._is_cut(frame.luma, held[0], changed):
+            return changed, "cut"
+        if self._since_keyframe + 1 >= self._settings.keyframe_interval:
+            return changed, "periodic"
+        return changed, None
+
+    def _is_cut(self, luma: Plane, held: Plane, changed: Mask) -> bool:
+        if changed.mean() < self._settings.cut_share:
+            return False
+        return histogram_distance(luma, held) >= self._settings.cut_histogram
+
+
+_BINS = 32
+_SAMPLES = 65_536  # pixels looked at; a histogram needs no more
+
+
+def histogram_distance(luma: Plane, other: Plane) -> float:
+    """Half the L1 distance of the two luma histograms (32 bins, smoothed by one bin each way), in [0, 1]."""
+    return float(np.abs(_histogram(luma) - _histogram(other)).sum() / 2)
+
+
+def _histogram(luma: Plane) -> NDArray[np.float64]:
+    step = max(1, int(np.sqrt(luma.size / _SAMPLES)))
+    sampled = np.ascontiguousarray(luma[::step, ::step])
+    counts = cv2.calcHist([sampled], [0], None, [_BINS], [0, 256]).ravel()
+    smooth = np.convolve(counts.astype(np.float64), [0.25, 0.5, 0.25])
+    return smooth / sampled.size

@@ -1,0 +1,180 @@
+"""Tiles, cells, levels and quadtree nodes: how a picture of any size is divided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+TILE = 32  # level-0 pixels; the unit of change
+CELL = 16  # level-0 pixels; one patch
+TOP_LEVEL = 4  # the coarsest level; one sample of it covers one cell
+CELLS_PER_TILE = TILE // CELL
+ROOT = 1 << TOP_LEVEL  # cells along the side of a quadtree root
+
+Mask = NDArray[np.bool_]
+
+
+class Rect(NamedTuple):
+    """A rectangle of rows [top, bottom) and columns [left, right), in tiles, cells or pixels."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def area(self) -> int:
+        """Rows times columns."""
+        return (self.bottom - self.top) * (self.right - self.left)
+
+    def scaled(self, factor: int) -> Rect:
+        """The same rectangle in a finer unit."""
+        return Rect(*(edge * factor for edge in self))
+
+    def coarser(self, divisor: int) -> Rect:
+        """The same rectangle in a coarser unit; edges must lie on it."""
+        return Rect(*(edge // divisor for edge in self))
+
+    def grown(self, margin: int, rows: int, columns: int) -> Rect:
+        """Wider by ``margin`` on each side, kept inside [0, rows) x [0, columns)."""
+        return Rect(
+            max(self.top - margin, 0),
+            max(self.left - margin, 0),
+            min(self.bottom + margin, rows),
+            min(self.right + margin, columns),
+        )
+
+    def union(self, other: Rect) -> Rect:
+        """The smallest rectangle around both."""
+        return Rect(
+            min(self.top, other.top),
+            min(self.left, other.left),
+            max(self.bottom, other.bottom),
+            max(self.right, other.right),
+        )
+
+    def within(self, outer: Rect) -> tuple[slice, slice]:
+        """Index of this rectangle in an array that holds ``outer``."""
+        return (
+            slice(self.top - outer.top, self.bottom - outer.top),
+            slice(self.left - outer.left, self.right - outer.left),
+        )
+
+    @property
+    def index(self) -> tuple[slice, slice]:
+        """Index of this rectangle in an array that starts at (0, 0)."""
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The divisions of a ``width`` x ``height`` picture, padded to whole tiles."""
+
+    width: int
+    height: int
+
+    @cached_property
+    def tiles(self) -> tuple[int, int]:
+        """Rows and columns of tiles."""
+        return -(-self.height // TILE), -(-self.width // TILE)
+
+    @cached_property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of cells, the padding's included."""
+        return self.tiles[0] * CELLS_PER_TILE, self.tiles[1] * CELLS_PER_TILE
+
+    @cached_property
+    def inside(self) -> Mask:
+        """bool[grid]: cells that hold at least one pixel of the picture."""
+        rows, columns = self.grid
+        return np.outer(np.arange(rows) * CELL < self.height, np.arange(columns) * CELL < self.width)
+
+    @cached_property
+    def cells(self) -> int:
+        """Number of cells that may be selected."""
+        return int(self.inside.sum())
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Rows and columns of cells that tokens can reach: the grid, up to whole 2x2 groups of the coarsest LOD."""
+        rows, columns = self.grid
+        return -(-rows // (2 * ROOT)) * 2 * ROOT, -(-columns // (2 * ROOT)) * 2 * ROOT
+
+    def level(self, level: int) -> tuple[int, int]:
+        """Rows and columns of samples of ``level``, the padding's included."""
+        return self.tiles[0] * TILE >> level, self.tiles[1] * TILE >> level
+
+
+def tiles_to_cells(tiles: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Each tile's value for its 2x2 cells: [r, c] -> [2r, 2c]."""
+    return tiles.repeat(CELLS_PER_TILE, axis=0).repeat(CELLS_PER_TILE, axis=1)
+
+
+def exact_cover(mask: Mask) -> list[Rect]:
+    """Disjoint rectangles that together hold the True elements of ``mask`` and nothing else."""
+    if mask.all():
+        return [Rect(0, 0, *mask.shape)]
+    edges = np.diff(np.pad(mask, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    rows, starts = np.nonzero(edges == 1)
+    ends = np.nonzero(edges == -1)[1]
+    done: list[Rect] = []
+    growing: dict[tuple[int, int], Rect] = {}
+    current = -1
+    fresh: dict[tuple[int, int], Rect] = {}
+    for row, left, right in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        if row != current:
+            done.extend(growing.values())
+            if row != current + 1:
+                done.extend(fresh.values())
+                fresh = {}
+            growing, fresh, current = fresh, {}, row
+        above = growing.pop((left, right), None)
+        fresh[left, right] = Rect(above.top if above else row, left, row + 1, right)
+    return [*done, *growing.values(), *fresh.values()]
+
+
+RECT_OVERHEAD = 150  # tiles: what starting on one more rectangle costs, measured on the CPU engine
+MOST_BOXES = 16
+
+
+def loose_cover(mask: Mask) -> list[Rect]:
+    """A few rectangles that hold all True elements of ``mask`` and as little else as is worth it.
+
+    Two rectangles are merged where their union costs less than starting twice. They may overlap.
+    """
+    if not mask.any():
+        return []
+    if mask.all():
+        return [Rect(0, 0, *mask.shape)]
+    count, _, stats, _ = cv2.connectedComponentsWithStats(mask.view(np.uint8), connectivity=8)
+    boxes = [Rect(y, x, y + h, x + w) for x, y, w, h, _ in stats[1:count].tolist()]
+    if len(boxes) > MOST_BOXES:
+        boxes = [_around(boxes)]
+    return _merged(boxes)
+
+
+def _around(boxes: list[Rect]) -> Rect:
+    whole = boxes[0]
+    for box in boxes[1:]:
+        whole = whole.union(box)
+    return whole
+
+
+def _merged(boxes: list[Rect]) -> list[Rect]:
+    merged: list[Rect] = []
+    while boxes:
+        box = boxes.pop()
+        for other in merged:
+            union = box.union(other)
+            if union.area <= box.area + other.area + RECT_OVERHEAD:
+                merged.remove(other)
+                boxes.append(union)
+                break
+        else:
+            merged.append(box)
+    return merged

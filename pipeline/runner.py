@@ -1,0 +1,236 @@
+"""Runs stages in threads of their own, joined by bounded channels, and ends them on every way out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from foveate.pipeline.channel import END, Cancelled, Channel, Policy
+from foveate.pipeline.timing import StageClock, StageReport
+
+_PATIENCE = 10.0  # seconds that stages get to end; finishing a video file takes a while
+_READER_PATIENCE = 1.0  # the same for the first stage, which only reads and so has nothing to lose
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A generator over its upstream, run in a thread of its own.
+
+    ``depth`` and ``policy`` belong to the channel behind the stage: how many items it holds, and whether a
+    full one makes the stage wait ("wait") or drops the oldest item ("latest").
+    """
+
+    name: str
+    body: Callable[[Iterator[Any]], Iterator[Any]]
+    depth: int = 1
+    policy: Policy = "wait"
+
+
+class Runner:
+    """Chains stages; iterating yields, in the caller's thread, what the last stage yields.
+
+    The first stage receives an empty upstream: it is the one that reads. A stage's generator is created, run
+    and closed by its thread only. A stage that ends early ends those before it; what it made still arrives.
+
+    An error in any stage cancels all the others and is raised to the caller as it is, with a note that names
+    the stage; errors that follow from it become further notes. Use it as a context manager, or call close().
+    Until it is iterated nothing runs: no stage is created, and so none can close anything either.
+
+    Raises ValueError for no stages, or a channel that cannot be.
+    """
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        if not stages:
+            raise ValueError("stages must hold at least one stage, got none")
+        self._channels = [Channel(stage.depth, stage.policy) for stage in stages]
+        self._clocks = [StageClock(stage.name) for stage in stages]
+        self._failures = _Failures(self._channels)
+        threads = [self._thread(position, stage) for position, stage in enumerate(stages)]
+        self._crew = _Crew(self._channels, threads)
+        self._started = False
+        weakref.finalize(self, self._crew.end)  # when it is garbage, and when the interpreter ends
+
+    def __iter__(self) -> Iterator[Any]:
+        """Start the threads and yield. Raises RuntimeError the second time, and what a stage raises."""
+        if self._started:
+            raise RuntimeError("a Runner can be iterated once, and this one was")
+        self._started = True
+        try:
+            self._crew.start()
+            while (item := self._channels[-1].get()) is not END:
+                yield item
+        except Cancelled:
+            pass
+        finally:
+            self._crew.end()
+        self._failures.throw()
+
+    def close(self) -> None:
+        """End all stages and wait for their threads. From any thread, any number of times.
+
+        Raises what a stage raised, unless the caller has seen it. A thread that sits in one call for longer
+        than 1 s (the first stage) or 10 s (the others) is logged and left; it ends when that call returns.
+        """
+        self._crew.end()
+        self._failures.throw()
+
+    def report(self) -> tuple[StageReport, ...]:
+        """Where the time of each stage went so far. From any thread, also while running."""
+        return tuple(
+            clock.report(channel.dropped) for clock, channel in zip(self._clocks, self._channels, strict=True)
+        )
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._crew.end()
+        if error is None:
+            self._failures.throw()
+        else:
+            self._failures.note_on(error)
+
+    def _thread(self, position: int, stage: Stage) -> threading.Thread:
+        upstream = self._channels[position - 1] if position else None
+        work = _Work(stage, upstream, self._channels[position], self._clocks[position], self._failures)
+        # Daemon, so that a decoder that never returns cannot keep the process from ending.
+        return threading.Thread(target=work.run, name=f"foveate-{stage.name}", daemon=True)
+
+
+class _Failures:
+    """The first error of any stage, until it is thrown; later ones become notes on it."""
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        self._channels = channels
+        self._lock = threading.Lock()
+        self._first: BaseException | None = None
+        self._thrown = False
+
+    def add(self, name: str, error: BaseException) -> None:
+        """Keep or note ``error``, and cancel all channels."""
+        with self._lock:
+            if self._first is None:
+                error.add_note(f"in stage {name}")
+                self._first = error
+            elif error is not self._first:
+                self._first.add_note(f"then in stage {name}: {type(error).__name__}: {error}")
+        for channel in self._channels:
+            channel.cancel()
+
+    def throw(self) -> None:
+        """Raise the first error, once."""
+        if self._first is not None and not self._thrown:
+            self._thrown = True
+            raise self._first
+
+    def note_on(self, other: BaseException) -> None:
+        """Mention the first error on ``other``, which the caller is about to see instead of it."""
+        if self._first is not None and not self._thrown:
+            self._thrown = True
+            notes = ", ".join(self._first.__notes__)
+            other.add_note(f"also {notes}: {type(self._first).__name__}: {self._first}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the thread of one stage does."""
+
+    stage: Stage
+    upstream: Channel | None
+    out: Channel
+    clock: StageClock
+    failures: _Failures
+
+    def run(self) -> None:
+        try:
+            self._pump()
+            self.out.close()
+        except Cancelled:
+            pass
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it goes to the caller's thread
+            self.failures.add(self.stage.name, error)
+        finally:
+            if self.upstream is not None:
+                self.upstream.cancel()
+
+    def _pump(self) -> None:
+        items = self.stage.body(self._received())
+        try:
+            while self._step(items):
+                pass
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
+
+    def _step(self, items: Iterator[Any]) -> bool:
+        """Move one item on; False at the end."""
+        begin, waited = time.perf_counter(), self.clock.waiting_input
+        item = next(items, END)
+        made = time.perf_counter()
+        busy = made - begin - (self.clock.waiting_input - waited)
+        if item is END:
+            self.clock.rest(busy)
+            return False
+        self.clock.made(busy)
+        self.out.put(item)
+        self.clock.waiting_room += time.perf_counter() - made
+        return True
+
+    def _received(self) -> Iterator[Any]:
+        """The upstream as the stage sees it."""
+        while self.upstream is not None:
+            begin = time.perf_counter()
+            item = self.upstream.get()
+            self.clock.waiting_input += time.perf_counter() - begin
+            if item is END:
+                return
+            yield item
+            del item  # not to be held while waiting for the next one
+
+
+class _Crew:
+    """The channels and threads of one Runner, and how they end. Knows nothing of the Runner itself."""
+
+    def __init__(self, channels: Sequence[Channel], threads: Sequence[threading.Thread]) -> None:
+        self._channels = channels
+        self._threads = threads
+        self._told: float | None = None  # when the threads were first told to stop
+
+    def start(self) -> None:
+        """Start all threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Cancel all channels and join all threads, the reader last. Their time runs from the first call."""
+        for channel in self._channels:
+            channel.cancel()
+        first = self._told is None
+        self._told = self._told or time.monotonic()
+        deadline = self._told + _PATIENCE
+        late = [thread for thread in reversed(self._threads[1:]) if not _joined(thread, deadline)]
+        reader = self._threads[0]
+        if not _joined(reader, self._told + _READER_PATIENCE):
+            late.append(reader)
+        if late and first:
+            names = ", ".join(thread.name for thread in late)
+            _log.warning("told to stop and still in one call, at whose return they end: %s", names)
+
+
+def _joined(thread: threading.Thread, deadline: float) -> bool:
+    """Wait for ``thread``; False if it is still running at the deadline."""
+    if thread is not threading.current_thread() and thread.is_alive():
+        thread.join(max(0.0, deadline - time.monotonic()))
+        return not thread.is_alive()
+    return True

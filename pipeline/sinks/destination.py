@@ -1,0 +1,68 @@
+"""Where a Sink writes: refusing what must not be overwritten, and naming what went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from foveate.pipeline.errors import SinkError
+from foveate.pipeline.selection import Header
+
+_REASONS: Final = {
+    errno.ENOENT: "its directory does not exist; create it first",
+    errno.ENOTDIR: "a part of the path is a file, not a directory; name another place",
+    errno.EISDIR: "it is a directory; name a file in it",
+    errno.EACCES: "permission denied; name a place you may write to",
+    errno.EPERM: "permission denied; name a place you may write to",
+    errno.EROFS: "the file system is read-only; name another place",
+    errno.ENOSPC: "the disk is full; free some space or name another place",
+    errno.EDQUOT: "the disk quota is used up; free some space or name another place",
+    errno.ENAMETOOLONG: "the name is too long; shorten it",
+}
+
+
+def cannot_write(path: Path | str, error: OSError) -> SinkError:
+    """The one-line error for ``error``, met while writing ``path``."""
+    reason = _REASONS.get(error.errno or 0) or error.strerror or " ".join(str(error).split())
+    return SinkError(f"cannot write {path}: {reason}")
+
+
+def refuse_source(path: Path, header: Header) -> None:
+    """Raise SinkError where ``path`` is the very file that the stream is read from."""
+    # os.path.exists is False, where Path.exists raises, for a name that is too long.
+    if os.path.exists(path) and os.path.exists(header.source) and path.samefile(header.source):  # noqa: PTH110
+        raise SinkError(f"cannot write {path}: it is the source itself; name another file")
+
+
+def claim(path: Path, header: Header) -> None:
+    """Make sure, before any work is done, that a file can be written at ``path``. Raises SinkError."""
+    refuse_source(path, header)
+    if path.is_dir():
+        raise cannot_write(path, IsADirectoryError(errno.EISDIR, ""))
+    write_whole(path, lambda part: part.touch(), keep=False)
+
+
+def write_whole(path: Path, save: Callable[[Path], None], *, keep: bool = True) -> None:
+    """Let ``save`` write a file beside ``path``, which appears under its name only when it is whole.
+
+    ``keep`` False removes it again: a trial. Raises SinkError.
+    """
+    part = part_of(path)
+    try:
+        save(part)
+        if keep:
+            part.replace(path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):  # where nothing could be written, there is nothing to remove
+            part.unlink(missing_ok=True)
+
+
+def part_of(path: Path) -> Path:
+    """The name a file bears while it is being written."""
+    return path.with_name(f".{path.name}.part")

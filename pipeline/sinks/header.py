@@ -1,0 +1,39 @@
+"""The first record of every output, as plain data."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from typing import Any
+
+from foveate.pipeline.selection import Header
+
+
+def version() -> str:
+    """Foveate's version, as installed."""
+    return metadata.version("foveate")
+
+
+def header_record(header: Header) -> dict[str, Any]:
+    """The header as a JSON object, in the order in which it is written; notes only where there are some."""
+    record: dict[str, Any] = {
+        "foveate": version(),
+        "source": header.source,
+        "width": header.width,
+        "height": header.height,
+        "fps": header.fps,
+        "config": dict(header.config),
+        "start": round(header.start, 6),
+    }
+    if header.notes:
+        record["notes"] = list(header.notes)
+    return record
+
+
+def header_json(header: Header) -> bytes:
+    """The header as one line of JSON in UTF-8, without the end of line.
+
+    A name that is not valid Unicode (a file name of other bytes) gets question marks instead.
+    """
+    text = json.dumps(header_record(header), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,147 @@
+"""JSON lines: a header, then one object per frame; whole lines only, at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from foveate.pipeline.errors import SinkError
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.sinks.destination import cannot_write, refuse_source
+from foveate.pipeline.sinks.header import header_json
+
+STANDARD_OUTPUT: Final = "-"
+_STANDARD_OUTPUT_DESCRIPTOR: Final = 1
+
+
+class JsonLinesSink:
+    """Writes JSON lines to a file, or to standard output where the path is ``-``.
+
+    Each line is handed to the operating system in one call, so the file is valid up to its last whole line even
+    after kill -9. A reader that went away is reported as BrokenPipeError, for the caller to end quietly.
+    """
+
+    needs_patches = False
+    needs_heat = False
+
+    def __init__(self, path: str) -> None:
+        self._name = "standard output" if path == STANDARD_OUTPUT else path
+        self._path = None if path == STANDARD_OUTPUT else Path(path)
+        self._descriptor: int | None = None
+        self._whole = 0  # bytes up to the end of the last whole line
+        self._size = (0, 0)
+
+    def open(self, header: Header) -> None:
+        """Create the file and write the header. Raises SinkError, BrokenPipeError."""
+        self._size = (header.width, header.height)
+        self._descriptor = _standard_output() if self._path is None else _created(self._path, header)
+        self._write_line(header_json(header))
+
+    def write(self, frame: Frame, selection: Selection) -> None:
+        """Write one record. Raises SinkError, BrokenPipeError."""
+        self._write_line(orjson.dumps(record_of(selection, self._size), option=orjson.OPT_SERIALIZE_NUMPY))
+
+    def close(self) -> None:
+        """Close the file; standard output stays open. Raises SinkError."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None or self._path is None:
+            return
+        try:
+            os.close(descriptor)
+        except OSError as error:
+            raise cannot_write(self._name, error) from error
+
+    def _write_line(self, line: bytes) -> None:
+        assert self._descriptor is not None, "the sink is not open"
+        rest = memoryview(line + b"\n")
+        length = len(rest)
+        try:
+            while rest:  # a disk that is almost full, or a pipe, takes only a part
+                rest = rest[os.write(self._descriptor, rest) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            with contextlib.suppress(OSError):  # pipes and devices cannot be cut
+                os.ftruncate(self._descriptor, self._whole)
+            raise cannot_write(self._name, error) from error
+        self._whole += length
+
+
+def record_of(selection: Selection, size: tuple[int, int]) -> dict[str, Any]:
+    """One frame's record, in the order in which it is written; for orjson with OPT_SERIALIZE_NUMPY.
+
+    ``size`` is the header's (width, height): a record carries its own only where it differs. Scores have at most
+    4 decimals, times and shares 6. Seconds, level-0 pixels, LOD 0..4, age in frames.
+    """
+    record: dict[str, Any] = {"index": selection.index, "time": round(selection.time, 6)}
+    if (selection.width, selection.height) != size:
+        record |= {"width": selection.width, "height": selection.height}
+    record["keyframe"] = selection.keyframe is not None
+    if selection.keyframe is not None:
+        record["keyframe_reason"] = selection.keyframe
+    record |= {
+        "changed": round(float(selection.changed), 6),
+        "recomputed": round(float(selection.recomputed), 6),
+        "x": np.ascontiguousarray(selection.x),
+        "y": np.ascontiguousarray(selection.y),
+        "lod": np.ascontiguousarray(selection.lod),
+        "score": _four_decimals(selection.score),
+        "information": _four_decimals(selection.information),
+        "perspective": _four_decimals(selection.perspective),
+    }
+    if selection.participation is not None:
+        record["participation"] = _four_decimals(selection.participation)
+    record |= {"age": np.ascontiguousarray(selection.age), "fresh": np.ascontiguousarray(selection.fresh)}
+    assert not record.keys() & selection.extras.keys(), "an extra bears the name of a field"
+    return record | dict(selection.extras)
+
+
+def read_json_lines(path: str | Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """The header and an iterator of the records of a JSON lines file; a last half line is passed over.
+
+    Raises ValueError where even the header is not whole, OSError where the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        first = file.readline()
+    if not first.endswith(b"\n"):
+        raise ValueError(f"{path} must begin with a whole header line, got {len(first)} bytes")
+    return orjson.loads(first), _records(Path(path))
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        file.readline()
+        for line in file:
+            if line.endswith(b"\n"):
+                yield orjson.loads(line)
+
+
+def _four_decimals(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Rounded as float64: the shortest text of a rounded float32 would have up to 9 decimals."""
+    return np.rint(values.astype(np.float64, order="C") * 1e4) / 1e4
+
+
+def _created(path: Path, header: Header) -> int:
+    refuse_source(path, header)
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _standard_output() -> int:
+    """Descriptor 1, with what was printed before flushed ahead of the records."""
+    if sys.stdout is None:
+        raise SinkError("cannot write standard output: it is closed; redirect it or name a file")
+    sys.stdout.flush()
+    os.set_blocking(_STANDARD_OUTPUT_DESCRIPTOR, True)  # a shared pipe may have been left non-blocking
+    return _STANDARD_OUTPUT_DESCRIPTOR

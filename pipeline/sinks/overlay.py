@@ -1,0 +1,53 @@
+"""The overlay video: what was selected, where and why, beside the score map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.sinks.destination import cannot_write, refuse_source
+from foveate.pipeline.sinks.overlay_picture import OverlayPicture
+from foveate.pipeline.sinks.overlay_video import VideoFile
+
+
+class OverlaySink:
+    """Writes one picture per frame to an MP4, MOV or Matroska file (H.264, 4:2:0, true times, no sound)."""
+
+    needs_patches = False
+    needs_heat = True
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        self._picture: OverlayPicture | None = None
+        self._video: VideoFile | None = None
+
+    def open(self, header: Header) -> None:
+        """Create the file; its size follows from the header's. Raises SinkError."""
+        refuse_source(self._path, header)
+        self._picture = OverlayPicture(header)
+        layout = self._picture.layout
+        try:
+            self._video = VideoFile(self._path, layout.width, layout.height, header.fps)
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
+
+    def write(self, frame: Frame, selection: Selection) -> None:
+        """Draw and encode one picture. Raises SinkError."""
+        assert self._picture is not None, "the sink is not open"
+        assert self._video is not None, "the sink is not open"
+        picture = self._picture.draw(frame, selection)
+        try:
+            self._video.write(picture, selection.time)
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
+
+    def close(self) -> None:
+        """Finish the file. Raises SinkError."""
+        video, self._video = self._video, None
+        if video is None:
+            return
+        try:
+            video.close()
+        except OSError as error:
+            raise cannot_write(self._path, error) from error

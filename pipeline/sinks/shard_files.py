@@ -1,0 +1,64 @@
+"""One shard as a file: NPZ or safetensors, written and read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save
+
+from foveate.pipeline.sinks.shards import Arrays, ShardSink, shard_path
+
+
+def npz_sink(path: str) -> ShardSink:
+    """A Sink of NPZ files, not compressed: patches hardly shrink, and would take seconds per shard."""
+    return ShardSink(path, save_npz)
+
+
+def safetensors_sink(path: str) -> ShardSink:
+    """A Sink of safetensors files."""
+    return ShardSink(path, save_safetensors)
+
+
+def save_npz(path: Path, arrays: Arrays, header: str) -> None:
+    """Write arrays and header as an NPZ file that needs no pickle. Raises OSError."""
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
+
+
+def save_safetensors(path: Path, arrays: Arrays, header: str) -> None:
+    """Write arrays and header as a safetensors file. Raises OSError.
+
+    The library's own save_file leaves temporary files behind when interrupted, and with more than one entry of
+    metadata its bytes differ from run to run.
+    """
+    path.write_bytes(save(arrays, metadata={"foveate": header}))
+
+
+def read_shards(path: str | Path) -> Iterator[tuple[dict[str, Any], Arrays]]:
+    """Header and arrays of each shard of ``out.npz`` or ``out.safetensors``, in order, one at a time.
+
+    Raises FileNotFoundError.
+    """
+    first = Path(path)
+    load = _load_safetensors if first.suffix.lower() == ".safetensors" else _load_npz
+    number, current = 0, first
+    while number == 0 or current.exists():
+        header, arrays = load(current)
+        yield json.loads(header), arrays
+        number += 1
+        current = shard_path(first, number)
+
+
+def _load_npz(path: Path) -> tuple[str, Arrays]:
+    with np.load(path, allow_pickle=False) as archive:
+        return str(archive["header"]), {name: archive[name] for name in archive.files if name != "header"}
+
+
+def _load_safetensors(path: Path) -> tuple[str, Arrays]:
+    with safe_open(path, framework="np") as file:
+        return file.metadata()["foveate"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

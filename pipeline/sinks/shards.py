@@ -1,0 +1,147 @@
+"""NPZ and safetensors with patches: whole files of bounded size, arrays concatenated over tokens.
+
+A shard holds the frames up to ``shard_bytes``, so memory is bounded however long the stream is. The first is
+named as asked, ``out.npz``; where there are more, ``out-00001.npz``, ``out-00002.npz`` ... follow. Each appears
+under its name only when it is whole: after kill -9 all earlier shards are there, and the frames of the last one
+are lost. Files of these names from an earlier run are removed.
+
+Per shard, with F frames and N tokens in all; tokens of frame i are rows offsets[i] to offsets[i + 1]:
+
+| key | array |
+|---|---|
+| frame_index | int64[F] |
+| time | float64[F], seconds |
+| width, height | int32[F], pixels |
+| keyframe | bool[F] |
+| changed, recomputed | float64[F], shares |
+| offsets | int64[F + 1] |
+| x, y | int32[N], centre, level-0 pixels |
+| lod | uint8[N] |
+| score, information, perspective | float32[N] |
+| participation | float32[N], NaN for frames without a query; absent where no frame has one |
+| age | int32[N], frames |
+| fresh | bool[N] |
+| patches | uint8[N, 16, 16, 3], R'G'B' |
+
+The header of DESIGN section 8, with ``shard`` (counted from 0), is JSON text: ``header`` in an NPZ file, the
+metadata entry ``foveate`` in a safetensors file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import PATCH, Header, Selection
+from foveate.pipeline.sinks.destination import claim, write_whole
+from foveate.pipeline.sinks.header import header_json
+
+Arrays = dict[str, NDArray[Any]]
+Save = Callable[[Path, Arrays, str], None]
+
+SHARD_BYTES: Final = 64 * 2**20  # about 310 frames of 273 tokens; saving needs up to three times as much memory
+
+_TOKEN_TYPES: Final[Mapping[str, type[np.generic]]] = {
+    "x": np.int32,
+    "y": np.int32,
+    "lod": np.uint8,
+    "score": np.float32,
+    "information": np.float32,
+    "perspective": np.float32,
+    "age": np.int32,
+    "fresh": np.bool_,
+}
+
+
+class ShardSink:
+    """Collects Selections with their patches and saves them shard by shard, by ``save``."""
+
+    needs_patches = True
+    needs_heat = False
+
+    def __init__(self, path: str, save: Save, shard_bytes: int = SHARD_BYTES) -> None:
+        if shard_bytes < 1:
+            raise ValueError(f"shard_bytes must be at least 1, got {shard_bytes}")
+        self._path = Path(path)
+        self._save = save
+        self._limit = shard_bytes
+        self._header: dict[str, Any] | None = None
+        self._pending: list[Selection] = []
+        self._bytes = 0
+        self._shards = 0  # begun so far, whether or not they could be saved
+
+    def open(self, header: Header) -> None:
+        """Make sure that the files can be written, and remove those of an earlier run. Raises SinkError."""
+        claim(self._path, header)
+        self._header = json.loads(header_json(header))
+        for stale in (self._path, *_followers(self._path)):
+            stale.unlink(missing_ok=True)
+
+    def write(self, frame: Frame, selection: Selection) -> None:
+        """Keep one record, and save the shard when it is full. Raises SinkError."""
+        assert selection.patches is not None, "the selection holds no patches"
+        self._pending.append(selection)
+        self._bytes += selection.patches.nbytes
+        if self._bytes >= self._limit:
+            self._save_pending()
+
+    def close(self) -> None:
+        """Save what is still held; a stream without frames leaves one shard without rows. Raises SinkError."""
+        if self._header is not None and (self._pending or self._shards == 0):
+            self._save_pending()
+
+    def _save_pending(self) -> None:
+        number, self._shards = self._shards, self._shards + 1
+        selections, self._pending, self._bytes = self._pending, [], 0
+        header = json.dumps({**(self._header or {}), "shard": number}, ensure_ascii=False)
+        path = shard_path(self._path, number)
+        arrays = concatenated(selections)
+        selections.clear()
+        write_whole(path, lambda part: self._save(part, arrays, header))
+
+
+def shard_path(path: Path, number: int) -> Path:
+    """The name of one shard: the first is ``path`` itself."""
+    return path if number == 0 else path.with_name(f"{path.stem}-{number:05d}{path.suffix}")
+
+
+def concatenated(selections: Sequence[Selection]) -> Arrays:
+    """The arrays of one shard, as in the table above."""
+    counts = np.array([len(selection) for selection in selections], np.int64)
+    arrays: Arrays = {
+        "frame_index": np.array([selection.index for selection in selections], np.int64),
+        "time": np.array([selection.time for selection in selections], np.float64),
+        "width": np.array([selection.width for selection in selections], np.int32),
+        "height": np.array([selection.height for selection in selections], np.int32),
+        "keyframe": np.array([selection.keyframe is not None for selection in selections], np.bool_),
+        "changed": np.array([selection.changed for selection in selections], np.float64),
+        "recomputed": np.array([selection.recomputed for selection in selections], np.float64),
+        "offsets": np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    }
+    for name, kind in _TOKEN_TYPES.items():
+        columns = [getattr(selection, name) for selection in selections]
+        arrays[name] = np.concatenate([np.empty(0, kind), *columns]).astype(kind, copy=False)
+    if any(selection.participation is not None for selection in selections):
+        arrays["participation"] = np.concatenate([_participation(each) for each in selections])
+    patches = [selection.patches for selection in selections if selection.patches is not None]
+    arrays["patches"] = np.concatenate([np.empty((0, PATCH, PATCH, 3), np.uint8), *patches])
+    return arrays
+
+
+def _participation(selection: Selection) -> NDArray[np.float32]:
+    if selection.participation is None:
+        return np.full(len(selection), np.nan, np.float32)
+    return selection.participation
+
+
+def _followers(path: Path) -> list[Path]:
+    """The shards after the first that lie there already, in any number."""
+    name = re.compile(re.escape(path.stem) + r"-\d{5}" + re.escape(path.suffix))
+    return [each for each in path.parent.iterdir() if name.fullmatch(each.name)]

@@ -1,0 +1,78 @@
+"""Addresses: what the user typed, in a form that may be shown, and the files it stands for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from foveate.pipeline.errors import SourceError
+
+_NUMBER = re.compile(r"%(?:0(\d+))?d")
+_SECRET = re.compile(r"(?i)([?&;/_][^=&;/?]*(?:pass|pwd|token|secret|key|auth)[^=&;/?]*=)[^&;#]*")
+_AUTHORITY_END = re.compile(r"[/?#]")
+
+
+def shown(address: str) -> str:
+    """The address as it may appear in a message, a file or a page: one line, without passwords."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in redact(address))
+
+
+def redact(address: str) -> str:
+    """Remove user:password, and the values of secrets in the query, from an address with a scheme.
+
+    A password may hold '/' or '@' unescaped; where in doubt more is removed, never less.
+    """
+    scheme, mark, rest = address.partition("://")
+    if not mark:
+        return address
+    authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
+    if "@" in authority:
+        rest = authority.rpartition("@")[2] + rest[len(authority) :]
+    if ":" in authority and "@" in rest:
+        rest = rest.rpartition("@")[2]
+    return scheme + mark + _SECRET.sub(r"\1***", rest)
+
+
+def is_network(address: str) -> bool:
+    """True for rtsp://..., http://... and the like."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", address) is not None
+
+
+def is_pattern(path: Path) -> bool:
+    """True where the file name holds exactly one number like %d or %04d; '%%' stands for '%'."""
+    return len(_NUMBER.findall(path.name.replace("%%", ""))) == 1
+
+
+def numbered_files(path: Path) -> list[Path]:
+    """The files that a numbered pattern stands for, in the order of their numbers; gaps are allowed.
+
+    Only the name holds the pattern; a '%' in a folder's name is a plain character.
+    Raises SourceError when there is none.
+    """
+    before, width, after = _split(path.name)
+    shape = re.compile(re.escape(before) + r"(\d+)" + re.escape(after))
+    found: list[tuple[int, Path]] = []
+    for entry in _listing(path):
+        match = shape.fullmatch(entry.name)
+        if match and match[1] == f"{int(match[1]):0{width}d}":
+            found.append((int(match[1]), entry))
+    if not found:
+        raise SourceError(f"{shown(str(path))}: no file matches this numbered name; check folder and pattern")
+    return [entry for _, entry in sorted(found)]
+
+
+def _split(name: str) -> tuple[str, int, str]:
+    """A pattern's text before the number, the number's width, and the text after it."""
+    hidden = name.replace("%%", "\0")
+    match = _NUMBER.search(hidden)
+    assert match is not None
+    before, after = hidden[: match.start()], hidden[match.end() :]
+    return before.replace("\0", "%"), int(match[1] or 1), after.replace("\0", "%")
+
+
+def _listing(path: Path) -> list[Path]:
+    try:
+        return list(path.parent.iterdir())
+    except OSError as error:
+        reason = (error.strerror or "cannot be listed").lower()
+        raise SourceError(f"{shown(str(path))}: its folder cannot be read: {reason}") from None

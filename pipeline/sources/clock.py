@@ -1,0 +1,124 @@
+"""Presentation times: from the stream's timestamps where they are sane, made up where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+FORWARD_LIMIT = 10.0  # seconds beyond the expected time from which a gap is a discontinuity
+BACKWARD_LIMIT = 4.0  # mean frame durations; decoders disorder neighbours, they do not go further back
+_NUDGE = 0.25  # of a frame's duration: how far a repeated time is moved
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamped(Generic[T]):
+    """A picture as decoded: its time in seconds after the first timestamp, and how long it stands."""
+
+    item: T
+    stamp: float | None
+    duration: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timed(Generic[T]):
+    """A picture with its final time. ``jumped``: the stream's times jumped just before it."""
+
+    item: T
+    seconds: float
+    jumped: bool = False
+
+
+def timed(entries: Iterable[Stamped[T]], nominal: float) -> Generator[Timed[T], None, None]:
+    """Give every picture a time: strictly increasing, the first 0.0.
+
+    A lone missing or stray timestamp is replaced from its neighbours, which takes a look at the next picture
+    (only then is one held back). Timestamps that jump and stay are a discontinuity: forwards, beyond
+    ``FORWARD_LIMIT``, the times jump too; backwards, beyond ``BACKWARD_LIMIT``, they go on from the last.
+    A smaller step back, or a repeated time, is nudged ahead. ``nominal`` is a frame's duration in seconds
+    where nothing else is known.
+    """
+    clock = _Clock(nominal)
+    held: Stamped[T] | None = None
+    for entry in entries:
+        if held is not None:
+            yield clock.settle(held, entry)
+            held = None
+        if clock.is_plain(entry):
+            yield clock.place(entry)
+        else:
+            held = entry
+    if held is not None:
+        yield clock.settle(held, None)
+
+
+class _Clock:
+    def __init__(self, nominal: float) -> None:
+        self._nominal = nominal
+        self._shift: float | None = None  # what is taken from a stamp; None before the first stamp
+        self._last: float | None = None
+        self._length = nominal  # how long the last picture stands
+        self._count = 0
+
+    def is_plain(self, entry: Stamped[T]) -> bool:
+        """True where the entry can be placed without knowing the next."""
+        if self._last is None:
+            return True
+        if entry.stamp is None:
+            return False
+        if self._shift is None:
+            return True
+        seconds = entry.stamp - self._shift
+        return self._backward_limit() <= seconds <= self._expected() + FORWARD_LIMIT
+
+    def place(self, entry: Stamped[T], jumped: bool = False) -> Timed[T]:
+        """The entry on the present line of time."""
+        if self._last is None:
+            seconds = 0.0
+        elif entry.stamp is None:
+            seconds = self._expected()
+        else:
+            seconds = entry.stamp - (self._shift or 0.0)
+        if entry.stamp is not None and self._shift is None:
+            seconds = self._expected() if self._last is not None else 0.0
+            self._shift = entry.stamp - seconds
+        return self._advance(entry, seconds, jumped)
+
+    def settle(self, held: Stamped[T], following: Stamped[T] | None) -> Timed[T]:
+        """The entry held back, now that the next one is known (None: there is none)."""
+        after = self._on_line(following)
+        if after is not None:
+            return self._advance(held, (self._last_seconds() + after) / 2, False)
+        if held.stamp is None:
+            return self._advance(held, self._expected(), False)
+        if held.stamp - (self._shift or 0.0) < self._last_seconds():
+            self._shift = held.stamp - self._expected()
+        return self.place(held, jumped=True)
+
+    def _on_line(self, entry: Stamped[T] | None) -> float | None:
+        """The entry's time if it continues the present line, else None."""
+        if entry is None or entry.stamp is None or self._shift is None or not self.is_plain(entry):
+            return None
+        seconds = entry.stamp - self._shift
+        return seconds if seconds > self._last_seconds() else None
+
+    def _advance(self, entry: Stamped[T], seconds: float, jumped: bool) -> Timed[T]:
+        if self._last is not None and seconds <= self._last:
+            seconds = self._last + _NUDGE * self._nominal
+        self._last = seconds
+        self._length = entry.duration or self._nominal
+        self._count += 1
+        return Timed(entry.item, seconds, jumped)
+
+    def _last_seconds(self) -> float:
+        return 0.0 if self._last is None else self._last
+
+    def _expected(self) -> float:
+        return self._last_seconds() + self._length
+
+    def _backward_limit(self) -> float:
+        last = self._last_seconds()
+        mean = max(self._nominal, last / self._count)
+        return last - BACKWARD_LIMIT * mean

@@ -1,0 +1,109 @@
+"""A feed from one file: opened, probed and demultiplexed by libavformat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+import av
+from av.container import InputContainer
+from av.error import FFmpegError, InvalidDataError
+from av.packet import Packet
+from av.video.stream import VideoStream
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.decoding import reason_of
+from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
+from foveate.pipeline.sources.truncation import missing_bytes
+
+_NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
+_DECODE_ORDER = {"avi"}  # containers that store no presentation times
+
+
+def open_container(path: Path, settings: SourceSettings, name: str) -> InputContainer:
+    """Open a local file by its literal name: no protocol, pattern or playlist in it is followed.
+
+    Raises SourceError, in one line that holds nothing of the file's content.
+    """
+    _check_readable(path, name)
+    options = {"framerate": f"{settings.rate:.6f}", "pattern_type": "none", "protocol_whitelist": "file,pipe,fd"}
+    try:
+        container = av.open(
+            "file:" + str(path.absolute()), options=options, metadata_errors="replace"
+        )
+    except InvalidDataError:
+        raise SourceError(f"{name}: not a video, or its header is missing or cut; check the file") from None
+    except (FFmpegError, UnicodeError, ValueError) as error:
+        reason = reason_of(error) if isinstance(error, FFmpegError) else "its name cannot be encoded; rename it"
+        raise SourceError(f"{name}: cannot be opened: {reason}") from None
+    if container.format.name in _NOT_VIDEO:
+        container.close()
+        raise SourceError(f"{name}: not a video but text or a list; give a video file")
+    return container
+
+
+def _check_readable(path: Path, name: str) -> None:
+    try:
+        if path.is_dir():
+            raise SourceError(f"{name}: is a directory; give a file, or a pattern like {name}/f_%04d.png")
+        if path.stat().st_size == 0 and path.is_file():
+            raise SourceError(f"{name}: the file is empty; check how it was written")
+        if path.is_file():
+            os.close(os.open(path, os.O_RDONLY))
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise SourceError(f"{name}: {reason}; check the path and its permissions") from None
+    except ValueError:
+        raise SourceError(f"{name}: not a file name; check the path") from None
+
+
+class ContainerFeed:
+    """One video stream of a file. See ``Feed``."""
+
+    def __init__(self, path: Path, settings: SourceSettings) -> None:
+        """Open the file and choose the stream. Raises SourceError."""
+        name = shown(str(path))
+        self._path = path
+        self._container = open_container(path, settings, name)
+        try:
+            self._describe(choose_stream(self._container, settings.stream, name), settings)
+        except SourceError:
+            self._container.close()
+            raise
+
+    def _describe(self, stream: VideoStream, settings: SourceSettings) -> None:
+        stream.thread_type = "AUTO"
+        still = self._container.format.name.endswith("_pipe") or self._container.format.name == "image2"
+        self._stream = stream
+        self.decoder = stream.codec_context
+        self.time_base = stream.time_base or Fraction(1, 90_000)
+        self.rate = declared_rate(stream)
+        self.average_rate = average_rate(stream)
+        self.frames = stream.frames or None
+        aspect = stream.sample_aspect_ratio
+        self.sample_aspect = float(aspect) if aspect else 1.0
+        self.times: Literal["stream", "setting", "none"] = (
+            "none" if stream.start_time is None and not still else "stream"
+        )
+        self.decode_order = self._container.format.name in _DECODE_ORDER
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield the stream's packets in decoding order. Raises FFmpegError."""
+        return self._container.demux(self._stream)
+
+    def shortfall(self) -> str | None:
+        """Say so if the file is shorter than its own structure announces."""
+        try:
+            missing = missing_bytes(self._path) if self._path.is_file() else 0
+        except OSError:
+            return "the file is gone"
+        return f"the file is cut short: {missing} bytes are missing" if missing else None
+
+    def close(self) -> None:
+        """Release the container and the decoder."""
+        self._container.close()

@@ -1,0 +1,77 @@
+"""A feed from numbered image files: each file is one packet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from av.codec import CodecContext
+from av.packet import Packet
+from av.video.codeccontext import VideoCodecContext
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.frames import Damage
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.address import numbered_files, shown
+from foveate.pipeline.sources.container import open_container
+from foveate.pipeline.sources.decoding import record_damage
+from foveate.pipeline.sources.streams import choose_stream
+
+_TRIES = 10  # how many of the first files may be broken
+
+
+class PictureFeed:
+    """Numbered images as one stream at a settled rate. See ``Feed``."""
+
+    def __init__(self, pattern: Path, settings: SourceSettings, damage: Damage) -> None:
+        """Find the files, and the codec from the first that can be read. Raises SourceError."""
+        self._files = numbered_files(pattern)
+        self._damage = damage
+        self.time_base = 1 / Fraction(settings.rate).limit_denominator(100_000)
+        self.decoder = self._find_decoder(settings, shown(str(pattern)))
+        self.decoder.thread_type = "AUTO"  # type: ignore[assignment]
+        self.rate: float | None = settings.rate
+        self.average_rate: float | None = settings.rate
+        self.frames: int | None = len(self._files)
+        self.times: Literal["stream", "setting", "none"] = "setting"
+        self.decode_order = False
+
+    def _find_decoder(self, settings: SourceSettings, name: str) -> VideoCodecContext:
+        for file in self._files[:_TRIES]:
+            try:
+                container = open_container(file, settings, shown(str(file)))
+            except SourceError as error:
+                last = error
+                continue
+            with container:
+                stream = choose_stream(container, None, name)
+                aspect = stream.sample_aspect_ratio
+                self.sample_aspect = float(aspect) if aspect else 1.0
+                decoder = CodecContext.create(stream.codec_context.name, "r")
+                assert isinstance(decoder, VideoCodecContext)
+                return decoder
+        raise last
+
+    def packets(self) -> Iterator[Packet]:
+        """Yield the files' contents in order; a file that cannot be read is counted as damage."""
+        for number, file in enumerate(self._files):
+            try:
+                content = file.read_bytes()
+            except OSError:
+                content = b""
+            if not content:
+                record_damage(self._damage, f"{shown(file.name)} is empty or cannot be read")
+                continue
+            packet: Packet = Packet(content)
+            packet.pts = packet.dts = number
+            packet.time_base = self.time_base
+            yield packet
+
+    def shortfall(self) -> str | None:
+        """Never short: every file was looked at."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is held open between files."""

@@ -1,0 +1,71 @@
+"""Whether a file is shorter than its own structure says: the sure sign of an interrupted copy."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+_SLACK = 8  # bytes; some writers leave out the last padding
+_EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
+
+
+def missing_bytes(path: Path) -> int:
+    """Bytes that the file's structure announces beyond its end; 0 if none, or if it does not say.
+
+    Knows MP4 and MOV (box sizes), Matroska and WebM (segment size), AVI (RIFF size).
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        missing = _announced(file) - size
+    return missing if missing > _SLACK else 0
+
+
+def _announced(file: BinaryIO) -> int:
+    head = file.read(12)
+    file.seek(0)
+    if head[:4] == b"RIFF":
+        return 8 + int.from_bytes(head[4:8], "little")
+    if head[:4] == _EBML.to_bytes(4, "big"):
+        return _matroska_end(file)
+    if head[4:8] in (b"ftyp", b"moov", b"mdat", b"free", b"wide", b"skip"):
+        return _boxes_end(file)
+    return 0
+
+
+def _boxes_end(file: BinaryIO) -> int:
+    """Where the last top-level box ends (ISO 14496-12, 4.2)."""
+    position = 0
+    while len(head := file.read(16)) >= 8:
+        length = int.from_bytes(head[:4], "big")
+        if length == 1:
+            length = int.from_bytes(head[8:16], "big")
+        if length < 8:  # 0: up to the end of the file
+            return 0
+        position += length
+        file.seek(position)
+    return position
+
+
+def _matroska_end(file: BinaryIO) -> int:
+    """Where the segment ends, 0 if its size is unknown (RFC 8794, 11; RFC 9559, 5)."""
+    header = _element(file)
+    if header is None:
+        return 0
+    file.seek(header[1], io.SEEK_CUR)
+    segment = _element(file)
+    if segment is None or segment[0] != _SEGMENT:
+        return 0
+    return file.tell() + segment[1]
+
+
+def _element(file: BinaryIO) -> tuple[int, int] | None:
+    """An EBML element's identity and size; None at the end, or if the size is unknown."""
+    identity = file.read(4)
+    first = file.read(1)
+    if len(identity) < 4 or not first or not first[0]:
+        return None
+    extra = 8 - first[0].bit_length()
+    bits = 7 * (extra + 1)
+    size = int.from_bytes(first + file.read(extra), "big") & ((1 << bits) - 1)
+    return None if size == (1 << bits) - 1 else (int.from_bytes(identity, "big"), size)

@@ -1,0 +1,155 @@
+"""open_stream: from the address of a video to an iterator of Selections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.engine import Engine, open_engine
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.frames import Damage, Frame, Source, SourceInfo
+from foveate.pipeline.runner import Runner, Stage
+from foveate.pipeline.selection import Header, Selection, Step
+from foveate.pipeline.settings import Settings, settings_problem
+from foveate.pipeline.sinks.base import Sink
+from foveate.pipeline.sources import open_source
+from foveate.pipeline.timing import StageReport
+
+
+def open_stream(
+    source: str, settings: Settings | None = None, /, *, sinks: Sequence[Sink] = (), **overrides: Any
+) -> Stream:
+    """Open ``source`` (a path) and get an iterator of Selections, one per frame.
+
+    ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
+    of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError.
+    """
+    settings = _overridden(settings or Settings(), overrides)
+    feedback = Feedback()
+    engine = open_engine(settings, feedback)
+    return Stream(open_source(source, settings.source), settings, engine, feedback, sinks)
+
+
+def _overridden(settings: Settings, overrides: dict[str, Any]) -> Settings:
+    if not overrides:
+        return settings
+    merged = settings.model_dump()
+    for name, value in overrides.items():
+        old = merged.get(name)
+        merged[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        raise SettingsError(settings_problem(error)) from None
+
+
+class Stream:
+    """An iterator of Selections, and a context manager. Nothing runs before the first one is asked for."""
+
+    def __init__(
+        self, source: Source, settings: Settings, engine: Engine, feedback: Feedback, sinks: Sequence[Sink]
+    ) -> None:
+        self._source = source
+        self._feedback = feedback
+        self.settings = settings
+        info = source.info
+        config = {**settings.model_dump(mode="json"), "engine": engine.name}
+        self.header = Header(info.name, info.width, info.height, info.fps, config, info.start, info.notes)
+        self._runner = Runner(
+            [
+                Stage("decode", lambda _: _frames(source)),
+                Stage("upload", engine.upload),
+                Stage("pyramid", engine.pyramid),
+                Stage("cascade", engine.cascade),
+                Stage("output", lambda steps: _write(steps, sinks, self.header)),
+            ]
+        )
+        self._steps: Iterator[Step] | None = None
+
+    @property
+    def info(self) -> SourceInfo:
+        """What is known of the source."""
+        return self._source.info
+
+    @property
+    def damage(self) -> Damage:
+        """What the source has lost so far."""
+        return self._source.damage
+
+    def report(self) -> tuple[StageReport, ...]:
+        """Times of each stage so far."""
+        return self._runner.report()
+
+    def set_gaze(self, x: float, y: float) -> None:
+        """Look at (x, y), in level-0 pixels, from the next frame on. Raises ValueError for what is no number."""
+        self._feedback.set_gaze((x, y))
+
+    def clear_gaze(self) -> None:
+        """Look at nothing in particular: the centre counts again."""
+        self._feedback.set_gaze(None)
+
+    def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
+        """Feed back what attention, float[K] in [0, 1], the model gave to the tokens of frame ``index``.
+
+        Raises ValueError for a frame that is no longer remembered, or weights of another length or range.
+        """
+        self._feedback.add_attention(index, weights)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Selection:
+        if self._steps is None:
+            self._steps = iter(self._runner)
+        return next(self._steps).selection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all stages and wait for them. Outputs are closed, and valid. Safe to call twice."""
+        if self._steps is None:
+            self._source.close()  # no thread has read it yet
+        self._runner.close()
+
+
+def _frames(source: Source) -> Iterator[Frame]:
+    try:
+        yield from source
+    finally:
+        source.close()
+
+
+def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iterator[Step]:
+    opened: list[Sink] = []
+    try:
+        for sink in sinks:
+            sink.open(header)
+            opened.append(sink)
+        for step in steps:
+            for sink in sinks:
+                sink.write(step.frame, step.selection)
+            yield step
+    finally:
+        _close_all(opened)
+
+
+def _close_all(sinks: list[Sink]) -> None:
+    """Close every sink, also where one of them fails; then raise the first failure."""
+    try:
+        if sinks:
+            sinks[0].close()
+    finally:
+        if sinks:
+            _close_all(sinks[1:])

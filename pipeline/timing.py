@@ -1,0 +1,74 @@
+"""Where the time of each stage goes."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass
+
+RECENT = 4096  # percentiles are over this many latest items: bounded memory for streams without an end
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """One stage so far. All times in seconds, since the stage's thread started."""
+
+    name: str
+    items: int  # yielded
+    dropped: int  # by the channel behind it
+    busy: float  # computing, or waiting for the interpreter's lock
+    busy_cpu: (
+        float  # processor time of the stage's own thread; what libraries do in threads of theirs is not in it
+    )
+    waiting_input: float  # for the stage before it
+    waiting_room: float  # for the stage behind it
+    p50: float  # busy time per item, over the last RECENT items; 0.0 before the first
+    p90: float
+    p99: float
+
+
+class StageClock:
+    """Adds up the times of one stage. Written by that stage's thread alone, read by any."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.items = 0
+        self.busy = 0.0
+        self.busy_cpu = 0.0
+        self.waiting_input = 0.0
+        self.waiting_room = 0.0
+        self._recent = array("d", bytes(8 * RECENT))
+
+    def made(self, seconds: float) -> None:
+        """Count one item that took ``seconds`` of busy time."""
+        self._recent[self.items % RECENT] = seconds
+        self.items += 1
+        self.rest(seconds)
+
+    def rest(self, seconds: float) -> None:
+        """Count busy time that led to no item, such as what a stage does behind its last one."""
+        self.busy += seconds
+        self.busy_cpu = time.thread_time()
+
+    def report(self, dropped: int) -> StageReport:
+        """What was counted so far."""
+        recent = sorted(self._recent[: self.items])
+        return StageReport(
+            name=self.name,
+            items=self.items,
+            dropped=dropped,
+            busy=self.busy,
+            busy_cpu=self.busy_cpu,
+            waiting_input=self.waiting_input,
+            waiting_room=self.waiting_room,
+            p50=_percentile(recent, 50),
+            p90=_percentile(recent, 90),
+            p99=_percentile(recent, 99),
+        )
+
+
+def _percentile(ordered: list[float], percent: int) -> float:
+    """The nearest-rank percentile of ``ordered``: the least value that ``percent`` of all do not exceed."""
+    if not ordered:
+        return 0.0
+    return ordered[-(-len(ordered) * percent // 100) - 1]

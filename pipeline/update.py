@@ -1,0 +1,25 @@
+"""The Update: the tiles of one frame that changed, with their pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.selection import KeyframeReason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Update:
+    """What to write into the texture. The pixels are the frame's own, at the tiles of ``written``."""
+
+    frame: Frame
+    geometry: Geometry
+    keyframe: KeyframeReason | None
+    changed: Mask  # bool[tiles]: tiles that differ from what the texture held
+    written: Mask  # bool[tiles]: tiles to write: the changed ones, or all of them on a keyframe
+
+    @property
+    def forgets(self) -> bool:
+        """True where nothing of an earlier scene may be reused: every keyframe but the periodic kind."""
+        return self.keyframe is not None and self.keyframe != "periodic"
