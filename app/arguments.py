@@ -38,10 +38,14 @@ class RunArguments:
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
     """Parse what follows ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
-    preset = load_preset(_config_in(arguments))
+    config = _config_in(arguments)
+    preset = load_preset(config)
     parsed = parse(run_flags(preset), arguments, "run")
-    if () in parsed.query:
-        raise SettingsError("--query needs a text behind it; see foveate run --help")
+    for name in ("query", "maps", "out"):
+        if () in getattr(parsed, name):
+            raise SettingsError(f"--{name} needs a value behind it; see foveate run --help")
+    if parsed.config != config:
+        raise SettingsError(f"write --config with a space or = before its value, {parsed.config!r}")
     try:
         settings = Settings.model_validate(chosen(parsed, preset))
     except ValidationError as error:

@@ -19,7 +19,9 @@ def complaint(error: ValidationError, spell: Callable[[tuple[str, ...]], str]) -
     if fault["type"] == "extra_forbidden":
         known = [".".join(leaf) for leaf, _ in leaves()]
         return f"{spell(keys)} is not a setting; {nearest('.'.join(keys), known)}see foveate run --help for all"
-    rule = fault["msg"].replace("Input should", "must")
+    rule = fault["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    if not keys:  # a rule that concerns several settings names them itself
+        return rule
     value = repr(fault["input"])
     shown = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
     more = error.error_count() - 1

@@ -8,7 +8,8 @@ import sys
 import warnings
 from urllib.parse import unquote
 
-_CREDENTIALS = re.compile(r"(?P<before>\w://)(?P<who>[^\s/?#]*)@")
+_CREDENTIALS = re.compile(r"(\w://)[^\s/?#]*@")
+_KEYED = re.compile(r"(?i)([?&;/_][^=&;/?\s]*(?:pass|pwd|token|secret|key|auth)[^=&;/?\s]*=)([^&;#\s]*)")
 _SHORTEST = 4  # a password of fewer characters is only removed where it stands in an address
 
 
@@ -19,17 +20,19 @@ class Console:
         self._secrets: set[str] = set()
 
     def learn(self, address: str) -> None:
-        """Remember the password in ``address``, if there is one."""
-        for found in _CREDENTIALS.finditer(address):
-            password = found["who"].partition(":")[2]
-            self._secrets |= {text for text in (password, unquote(password)) if len(text) >= _SHORTEST}
+        """Remember the secrets in ``address``: user and password, also with an unescaped / or @, and keys."""
+        _, mark, rest = address.partition("://")
+        if not mark:
+            return
+        login, at, _ = rest.rpartition("@")
+        secrets = [login + at, login.partition(":")[2], *(found[1] for found in _KEYED.findall(rest))]
+        self._secrets |= {form for text in secrets for form in (text, unquote(text)) if len(form) >= _SHORTEST}
 
     def clean(self, text: str) -> str:
-        """``text`` without passwords."""
-        text = _CREDENTIALS.sub(r"\g<before>***@", text)
+        """``text`` without secrets."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
-        return text
+        return _KEYED.sub(r"\1***", _CREDENTIALS.sub(r"\1***@", text)) if "://" in text else text
 
     def say(self, text: str) -> None:
         """Print ``text`` as it is, cleaned."""

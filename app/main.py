@@ -10,11 +10,11 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from pathlib import Path
 
 from foveate.app.console import Console
 from foveate.app.exits import Exit
 from foveate.app.signals import leave
-from foveate.pipeline.errors import FoveateError, SettingsError
 
 _HELP = """\
 usage: foveate COMMAND ...
@@ -58,15 +58,24 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(arguments: Sequence[str], console: Console) -> int:
-    command, *rest = arguments or ["--help"]
-    if command in ("-h", "--help", "help", "--version"):
-        print(_HELP if command != "--version" else f"foveate {metadata.version('foveate')}", flush=True)
-        return Exit.DONE if arguments else Exit.WRONG_ARGUMENTS
+    if not arguments:
+        console.say(_HELP)
+        return Exit.WRONG_ARGUMENTS
+    command, *rest = arguments
+    if command in ("-h", "--help", "--version"):
+        print(f"foveate {metadata.version('foveate')}" if command == "--version" else _HELP, flush=True)
+        return Exit.DONE
     if command not in _COMMANDS:
-        hint = f"did you mean foveate run {command}?" if os.path.exists(command) else "see foveate --help"  # noqa: PTH110
-        raise SettingsError(f"{command!r} is none of the commands {', '.join(_COMMANDS)}; {hint}")
+        raise _no_command(command)
     console.take_warnings()
     return _COMMANDS[command](rest, console)
+
+
+def _no_command(word: str) -> Exception:
+    from foveate.pipeline.errors import SettingsError
+
+    hint = f"did you mean foveate run {word}?" if Path(word).exists() else "see foveate --help"
+    return SettingsError(f"{word!r} is none of the commands {', '.join(_COMMANDS)}; {hint}")
 
 
 def _run(arguments: Sequence[str], console: Console) -> int:
@@ -98,6 +107,8 @@ _COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {"run": _run, "b
 
 def _report(error: Exception, console: Console, *, debug: bool) -> int:
     """Say in one line what went wrong, behind the traceback where one is wanted. Returns the exit code."""
+    from foveate.pipeline.errors import FoveateError, SettingsError
+
     if debug:
         console.say(traceback.format_exc().rstrip())
     notes = getattr(error, "__notes__", ())

@@ -29,8 +29,13 @@ _STANDARD_OUTPUT = "-"
 class Stream(Protocol):
     """What is needed of foveate.pipeline.stream.Stream."""
 
-    info: SourceInfo
-    damage: Damage
+    @property
+    def info(self) -> SourceInfo:
+        """What is known of the source."""
+
+    @property
+    def damage(self) -> Damage:
+        """What the source has lost so far."""
 
     def __iter__(self) -> Iterator[Selection]: ...
     def __enter__(self) -> Self: ...
@@ -44,7 +49,7 @@ class Stream(Protocol):
 class Opener(Protocol):
     """What is needed of foveate.pipeline.stream.open_stream."""
 
-    def __call__(self, source: str, settings: Settings, *, sinks: Sequence[Sink]) -> Stream: ...
+    def __call__(self, source: str, settings: Settings, /, *, sinks: Sequence[Sink]) -> Stream: ...
 
 
 def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_SIGNALLED = 128  # exit codes from here on stand for signals
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -29,7 +30,7 @@ class Interruption:
     @property
     def code(self) -> int:
         """The exit code that goes with the signal: 130 for Ctrl-C, 143 for SIGTERM."""
-        return 128 + (self.number or signal.SIGINT)
+        return _SIGNALLED + (self.number or signal.SIGINT)
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if a signal came and its exception got lost, as in a finalizer."""
@@ -53,7 +54,7 @@ class Interruption:
         if self.number is not None:
             if os.isatty(2):
                 os.write(2, _SHOW_CURSOR)
-            os._exit(128 + number)
+            os._exit(_SIGNALLED + number)
         self.number = number
         raise KeyboardInterrupt
 
@@ -80,13 +81,14 @@ def interruptible(call: Callable[[], T]) -> T:
 
 
 def leave(code: int) -> None:
-    """End the process with ``code``; at once if a thread is stuck in a call that may never return."""
+    """End the process with ``code``: at once after a signal, or if a thread sits in a call that may never return."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except BrokenPipeError:  # the reader went away: nothing is left to say, also not at shutdown
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    if any(thread.name.startswith("foveate-") for thread in threading.enumerate()):
+    stuck = any(thread.name.startswith("foveate-") for thread in threading.enumerate())
+    if stuck or code >= _SIGNALLED:
         os._exit(code)
     sys.exit(code)

@@ -115,27 +115,10 @@ def tiles_to_cells(tiles: NDArray[np.generic]) -> NDArray[np.generic]:
     return tiles.repeat(CELLS_PER_TILE, axis=0).repeat(CELLS_PER_TILE, axis=1)
 
 
-def exact_cover(mask: Mask) -> list[Rect]:
-    """Disjoint rectangles that together hold the True elements of ``mask`` and nothing else."""
-    if mask.all():
-        return [Rect(0, 0, *mask.shape)]
-    edges = np.diff(np.pad(mask, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    rows, starts = np.nonzero(edges == 1)
-    ends = np.nonzero(edges == -1)[1]
-    done: list[Rect] = []
-    growing: dict[tuple[int, int], Rect] = {}
-    current = -1
-    fresh: dict[tuple[int, int], Rect] = {}
-    for row, left, right in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
-        if row != current:
-            done.extend(growing.values())
-            if row != current + 1:
-                done.extend(fresh.values())
-                fresh = {}
-            growing, fresh, current = fresh, {}, row
-        above = growing.pop((left, right), None)
-        fresh[left, right] = Rect(above.top if above else row, left, row + 1, right)
-    return [*done, *growing.values(), *fresh.values()]
+def around(mask: Mask) -> Rect:
+    """The smallest rectangle that holds all True elements, of which there must be one."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return Rect(int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
 
 
 RECT_OVERHEAD = 150  # tiles: what starting on one more rectangle costs, measured on the CPU engine
@@ -152,17 +135,9 @@ def loose_cover(mask: Mask) -> list[Rect]:
     if mask.all():
         return [Rect(0, 0, *mask.shape)]
     count, _, stats, _ = cv2.connectedComponentsWithStats(mask.view(np.uint8), connectivity=8)
-    boxes = [Rect(y, x, y + h, x + w) for x, y, w, h, _ in stats[1:count].tolist()]
-    if len(boxes) > MOST_BOXES:
-        boxes = [_around(boxes)]
-    return _merged(boxes)
-
-
-def _around(boxes: list[Rect]) -> Rect:
-    whole = boxes[0]
-    for box in boxes[1:]:
-        whole = whole.union(box)
-    return whole
+    if count - 1 > MOST_BOXES:
+        return [around(mask)]
+    return _merged([Rect(y, x, y + h, x + w) for x, y, w, h, _ in stats[1:].tolist()])
 
 
 def _merged(boxes: list[Rect]) -> list[Rect]:

@@ -84,9 +84,7 @@ class Runner:
 
     def report(self) -> tuple[StageReport, ...]:
         """Where the time of each stage went so far. From any thread, also while running."""
-        return tuple(
-            clock.report(channel.dropped) for clock, channel in zip(self._clocks, self._channels, strict=True)
-        )
+        return tuple(clock.report(channel.dropped) for clock, channel in zip(self._clocks, self._channels, strict=True))
 
     def __enter__(self) -> Runner:
         return self

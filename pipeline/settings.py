@@ -27,7 +27,7 @@ class SourceSettings(_Group):
 class ChangeSettings(_Group):
     """When a tile counts as changed, and when everything is recomputed."""
 
-    threshold: float = Field(4.0, ge=0, le=255)
+    threshold: float = Field(3.0, ge=0, le=255)
     """Mean absolute difference of an 8x8 block, in 8-bit units, above which its tile is dirty."""
     keyframe_interval: int = Field(30, ge=1)
     """Frames between periodic keyframes."""

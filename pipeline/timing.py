@@ -17,9 +17,7 @@ class StageReport:
     items: int  # yielded
     dropped: int  # by the channel behind it
     busy: float  # computing, or waiting for the interpreter's lock
-    busy_cpu: (
-        float  # processor time of the stage's own thread; what libraries do in threads of theirs is not in it
-    )
+    busy_cpu: float  # processor time of the stage's own thread; what libraries do in threads of theirs is not in it
     waiting_input: float  # for the stage before it
     waiting_room: float  # for the stage behind it
     p50: float  # busy time per item, over the last RECENT items; 0.0 before the first

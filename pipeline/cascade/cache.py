@@ -36,7 +36,7 @@ class Cache:
         settings: CacheSettings,
     ) -> None:
         self.maps = {name: np.zeros(shape, np.float32) for name in (*linear, *nearest)}
-        self._ways = {name: cv2.INTER_LINEAR for name in linear} | {name: cv2.INTER_NEAREST for name in nearest}
+        self._ways = dict.fromkeys(linear, cv2.INTER_LINEAR) | dict.fromkeys(nearest, cv2.INTER_NEAREST)
         self._settings = settings
         self._age = np.full(shape, settings.max_age, np.int32)
         self._row, self._column = np.indices(shape, dtype=np.float32)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDER = {np.dtype(np.uint8): np.uint16, np.dtype(np.uint16): np.uint32, np.dtype(np.uint32): np.uint64}
+from foveate.pipeline.cpu.scratch import Scratch
+
+_WIDER: dict[np.dtype[Any], Any] = {
+    np.dtype(np.uint8): np.uint16,
+    np.dtype(np.uint16): np.uint32,
+    np.dtype(np.uint32): np.uint64,
+}
 
 
-def sums_2x2(values: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-    """Sum of each 2x2 block, in the next wider unsigned type: [2h, 2w] contiguous -> [h, w].
+def block_sums(values: NDArray[Any], side: int, scratch: Scratch) -> NDArray[Any]:
+    """Sum of each side x side block (side 2, 4 or 8) of a contiguous unsigned array: [h, w] -> [h/side, w/side].
 
-    Two neighbours of a row are read as one wide number, whose halves are then added.
+    Two neighbours of a row are read as one number of twice the width, whose halves are then added; so the sums
+    cannot overflow. h and w must be multiples of side. The result lives in ``scratch``.
     """
-    wide = values.view(_WIDER[values.dtype])
-    bits = wide.dtype.itemsize * 4
-    pairs = wide >> bits
-    pairs += wide & ((1 << bits) - 1)
-    sums: NDArray[np.unsignedinteger] = pairs[0::2]
-    sums += pairs[1::2]
-    return np.ascontiguousarray(sums)
-
-
-def block_sums(values: NDArray[np.uint8], side: int) -> NDArray[np.unsignedinteger]:
-    """Sum of each side x side block (side 2, 4 or 8): [h, w] with h, w multiples of side -> [h/side, w/side]."""
-    sums: NDArray[np.unsignedinteger] = np.ascontiguousarray(values)
     while side > 1:
-        sums = sums_2x2(sums)
+        wide = values.view(_WIDER[values.dtype])
+        bits = wide.dtype.itemsize * 4
+        pairs = np.right_shift(wide, bits, out=scratch.array(f"pairs{side}", wide.shape, wide.dtype.type))
+        low = np.bitwise_and(wide, (1 << bits) - 1, out=scratch.array(f"low{side}", wide.shape, wide.dtype.type))
+        pairs += low
+        half = (wide.shape[0] // 2, wide.shape[1])
+        values = np.add(pairs[0::2], pairs[1::2], out=scratch.array(f"sums{side}", half, wide.dtype.type))
         side //= 2
-    return sums
+    return values

@@ -23,7 +23,7 @@ from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.cpu.reader import Reader
 from foveate.pipeline.cpu.sampling import patches
 from foveate.pipeline.frames import Frame
-from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask, tiles_to_cells
+from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
 from foveate.pipeline.selection import Selection, Step
 from foveate.pipeline.settings import AllocationSettings, Settings
 
@@ -120,21 +120,20 @@ class _Cascade:
 
         A cell that did not change needs no history: its score follows from the same pixels as before.
         """
-        levels, keyframe = state.levels, state.update.keyframe
+        keyframe = state.update.keyframe
         nothing = np.zeros(self._geometry.grid, np.float32)
         if keyframe or not self._settings.cache.enabled:
             self._temporal.clear()
-            self._flow.observe(levels)
+            self._flow.observe(state.picture)
             if self._temporal.clustered and keyframe:
                 self._temporal.cluster(self._grid_rgb(state))
             return nothing.astype(np.bool_), nothing
-        flow = self._flow.search(levels, changed)
+        flow = self._flow.search(state.picture, changed)
         valid = self._temporal.follow(flow)
         return valid, nothing if flow is None else flow.confidence * (valid & changed)
 
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
-        luma, cb, cr = (np.asarray(pyramid.level(TOP_LEVEL), np.float32) for pyramid in state.levels.planes)
-        return to_rgb(luma, cb, cr, state.update.frame.colour)
+        return to_rgb(*state.colours, state.update.frame.colour)
 
     def _allocate(self, state: State, scored: _Scored) -> Tokens:
         update, levels, settings = state.update, state.levels, self._settings
@@ -147,9 +146,8 @@ class _Cascade:
             self._strategy.reset()
         score = scored.scores.score
         weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
-        errors = (levels.error(1), levels.error(2), levels.error(3), levels.error(4))
         weight = weight * self._geometry.inside
-        problem = Problem(self._geometry, settings.budget, weight, errors, kept, scored.channels, score)
+        problem = Problem(self._geometry, settings.budget, weight, state.errors, kept, scored.channels, score)
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
             self._reader.paint(levels, tokens)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.blocks import block_sums
+from foveate.pipeline.cpu.scratch import Scratch
+from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.frames import Frame, Plane
-from foveate.pipeline.geometry import TILE, Geometry, Mask, exact_cover
+from foveate.pipeline.geometry import TILE, Geometry, Mask
 
 BLOCK = 8  # level-0 pixels; the mean difference is taken over BLOCK x BLOCK
 _NO_COLOUR = 128
@@ -24,7 +29,9 @@ def planes_of(frame: Frame) -> Planes:
     return frame.luma, grey, grey
 
 
-def changed_tiles(planes: Planes, held: Planes, threshold: float, geometry: Geometry) -> Mask:
+def changed_tiles(
+    planes: Planes, held: Planes, threshold: float, geometry: Geometry, scratch: Scratch
+) -> Mask:
     """bool[tiles]: the mean absolute difference of any 8x8 block, in any plane, exceeds ``threshold``.
 
     All planes are uint8; chroma blocks cover the same 8x8 pixels of level 0.
@@ -34,7 +41,9 @@ def changed_tiles(planes: Planes, held: Planes, threshold: float, geometry: Geom
         # A mean cannot exceed the threshold where no pixel does; one quick pass settles still frames.
         if cv2.norm(plane, other, cv2.NORM_INF) > threshold:
             side = _per_plane(BLOCK, plane, planes[0])
-            mask |= _plane_tiles(cv2.absdiff(plane, other), side, threshold, geometry)
+            difference = scratch.array("difference", plane.shape, np.uint8)
+            cv2.absdiff(plane, other, dst=difference)
+            mask |= _tiles_over(_block_sums(difference, side, scratch) > threshold * side * side, geometry)
     return mask
 
 
@@ -43,19 +52,23 @@ def _per_plane(side: int, plane: Plane, luma: Plane) -> int:
     return side if plane.shape == luma.shape else side // 2
 
 
-def _plane_tiles(difference: Plane, side: int, threshold: float, geometry: Geometry) -> Mask:
+def _block_sums(difference: Plane, side: int, scratch: Scratch) -> NDArray[Any]:
     height, width = difference.shape
     bottom, right = -height % side, -width % side
     if bottom or right:
-        difference = cv2.copyMakeBorder(difference, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
-    blocks = block_sums(difference, side) > threshold * side * side
+        difference = np.asarray(cv2.copyMakeBorder(difference, 0, bottom, 0, right, cv2.BORDER_REPLICATE), np.uint8)
+    return block_sums(difference, side, scratch)
+
+
+def _tiles_over(blocks: Mask, geometry: Geometry) -> Mask:
+    """bool[blocks] -> bool[tiles]: any of a tile's blocks."""
     rows, columns = geometry.tiles
     per_tile = TILE // BLOCK
     padded = np.zeros((rows * per_tile, columns * per_tile), np.bool_)
     padded[: blocks.shape[0], : blocks.shape[1]] = blocks
     # Four blocks of a row are read as one 32-bit number: non-zero where any of them is set.
     row_any = padded.view(np.uint32) != 0
-    return row_any.reshape(rows, per_tile, columns).any(axis=1)
+    return np.asarray(row_any.reshape(rows, per_tile, columns).any(axis=1), np.bool_)
 
 
 class Held:
@@ -76,12 +89,11 @@ class Held:
         if mask.all():
             self._planes, self._own = planes, False
             return
-        rects = exact_cover(mask)
-        if rects and not self._own:
-            luma, cb, cr = (plane.copy() for plane in self.planes())
+        if not mask.any():
+            return
+        if not self._own:
+            luma, cb, cr = (np.array(plane) for plane in self.planes())
             self._planes, self._own = (luma, cb, cr), True
+        tiles = TileMask(mask)
         for target, source in zip(self.planes(), planes, strict=True):
-            side = _per_plane(TILE, target, planes[0])
-            for rect in rects:
-                pixels = rect.scaled(side).index
-                target[pixels] = source[pixels]
+            tiles.copy(source, target, _per_plane(TILE, target, planes[0]))

@@ -13,7 +13,7 @@ from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.update import Update
 
-_COPIES = 3  # of the levels: one written, one in the channel, one read
+_COPIES = 3  # of the levels, where the Cascade reads pixels: one written, one in the channel, one read
 
 
 class CpuEngine:
@@ -31,7 +31,8 @@ class CpuEngine:
 
     def pyramid(self, updates: Iterable[Update]) -> Iterator[State]:
         """Updates to States."""
-        return pyramid(updates, self._settings.analysis_level, _COPIES)
+        reads_pixels = self._settings.patches or self._settings.allocation.memory == "stream"
+        return pyramid(updates, self._settings, _COPIES if reads_pixels else 1)
 
     def cascade(self, states: Iterable[State]) -> Iterator[Step]:
         """States to Steps."""

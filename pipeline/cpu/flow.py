@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.cache import Flow, Map
-from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.local_channels import grid_means
-from foveate.pipeline.geometry import TOP_LEVEL, Mask, Rect
+from foveate.pipeline.geometry import TOP_LEVEL, Mask, Rect, around
 
 _MARGIN = 4  # cells around the change that the search may look at
 _LEAST_SIDE = 32  # samples; below, the search has no room for its own pyramid
@@ -27,25 +26,24 @@ class FlowSearch:
         self._dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
         self._before: Picture | None = None
 
-    def observe(self, levels: Levels) -> None:
+    def observe(self, picture: Picture) -> None:
         """Only remember the picture, for the next search."""
-        self._before = np.rint(levels.luma.level(self._level)).astype(np.uint8)
+        self._before = picture
 
-    def search(self, levels: Levels, changed: Mask) -> Flow | None:
-        """The Flow from the previous call's picture; None where nothing changed or there is no previous picture.
+    def search(self, picture: Picture, changed: Mask) -> Flow | None:
+        """The Flow from the previous picture to ``picture``; None where nothing changed or there is no previous one.
 
-        ``changed`` is bool[grid]. Unchanged cells rest, with confidence 1.
+        ``picture`` is the luma at the flow level, ``changed`` bool[grid]. Unchanged cells rest, with confidence 1.
         """
         if not changed.any():
             return None
-        before = self._before
-        self.observe(levels)
-        return None if before is None or self._before is None else self._flow(before, self._before, changed)
+        before, self._before = self._before, picture
+        return None if before is None else self._flow(before, picture, changed)
 
     def _flow(self, before: Picture, now: Picture, changed: Mask) -> Flow:
         shape = changed.shape
         flow = Flow(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.ones(shape, np.float32))
-        area = _around(changed)
+        area = _room_around(changed)
         side = 1 << (TOP_LEVEL - self._level)
         pixels = area.scaled(side)
         motion, warped = self._motion(before, now, pixels)
@@ -69,9 +67,8 @@ class FlowSearch:
         return motion, np.asarray(cv2.remap(earlier, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
 
 
-def _around(changed: Mask) -> Rect:
+def _room_around(changed: Mask) -> Rect:
     """The changed cells with a margin, as one rectangle with room for the search where the picture has it."""
-    rows, columns = np.flatnonzero(changed.any(axis=1)), np.flatnonzero(changed.any(axis=0))
-    tight = Rect(int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1)
-    room = max(_MARGIN, (_LEAST_SIDE - min(tight.bottom - tight.top, tight.right - tight.left) + 1) // 2)
-    return tight.grown(room, *changed.shape)
+    tight = around(changed)
+    short = _LEAST_SIDE - min(tight.bottom - tight.top, tight.right - tight.left)
+    return tight.grown(max(_MARGIN, (short + 1) // 2), *changed.shape)

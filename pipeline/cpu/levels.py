@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.change import Planes
-from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask, Rect, exact_cover, loose_cover
+from foveate.pipeline.cpu.scratch import Scratch
+from foveate.pipeline.cpu.tile_mask import TileMask
+from foveate.pipeline.geometry import CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
 
 Samples = NDArray[np.float32]
 
@@ -19,10 +21,20 @@ CHROMA_WEIGHT = np.float32(0.25)
 """Weight of a squared chroma error against a luma error of the same pixel: what 4:2:0 codecs count, at any sampling."""
 
 
-def halved(samples: Samples) -> Samples:
-    """Mean of each 2x2 block: [2h, 2w] -> [h, w]. Exact for sums that fit a float's 24 bits."""
-    height, width = samples.shape
-    return np.asarray(cv2.resize(samples, (width // 2, height // 2), interpolation=cv2.INTER_AREA))
+def halve(samples: NDArray[np.float32], into: Samples) -> Samples:
+    """Mean of each 2x2 block: [2h, 2w] -> ``into`` [h, w]. Exact for sums that fit a float's 24 bits."""
+    height, width = into.shape
+    cv2.resize(samples, (width, height), dst=into, interpolation=cv2.INTER_AREA)
+    return into
+
+
+def cell_squares(samples: Samples, level: int, scratch: Scratch) -> Samples:
+    """Sum of squares over the level-0 pixels of each cell, for ``samples`` shown at ``level``: float32[grid]."""
+    squares = np.multiply(samples, samples, out=scratch.array(f"squares{level}", samples.shape, np.float32))
+    for k in range(level + 1, TOP_LEVEL + 1):
+        height, width = squares.shape
+        squares = halve(squares, scratch.array(f"squares{k}", (height // 2, width // 2), np.float32))
+    return squares * np.float32(4**TOP_LEVEL)
 
 
 class PlanePyramid:
@@ -43,58 +55,40 @@ class PlanePyramid:
         """The samples of ``level``; where that is finer than the base, the base."""
         return self.pixels if level <= self.base else self.coarse[level - self.base - 1]
 
-    def write(self, plane: NDArray[np.uint8], tiles: list[Rect]) -> None:
+    def write(self, plane: NDArray[np.uint8], tiles: TileMask) -> None:
         """Copy ``tiles`` of ``plane`` (unpadded) into the base, repeating its edge into the padding."""
-        side = TILE >> self.base
+        tiles.copy(plane, self.pixels, TILE >> self.base)
         height, width = plane.shape
-        for rect in tiles:
-            top, left, bottom, right = rect.scaled(side)
-            target = self.pixels[top:bottom, left:right]
-            source = plane[top:bottom, left:right]
-            rows, columns = source.shape
-            target[:rows, :columns] = source
-            if bottom > height:
-                target[rows:] = target[rows - 1]
-            if right > width:
-                target[:, columns:] = target[:, columns - 1 : columns]
+        if width < self.pixels.shape[1]:
+            self.pixels[:, width:] = self.pixels[:, width - 1 : width]
+        if height < self.pixels.shape[0]:
+            self.pixels[height:] = self.pixels[height - 1]
 
-    def rebuild(self, tiles: Rect) -> None:
+    def rebuild(self, tiles: Rect, scratch: Scratch) -> None:
         """Recompute the coarse levels and the errors over ``tiles`` from the base."""
-        fine = self.pixels[tiles.scaled(TILE >> self.base).index].astype(np.float32)
-        cells = tiles.scaled(TILE >> TOP_LEVEL).index
-        squares = cell_squares(fine, self.base)
+        pixels = self.pixels[tiles.scaled(TILE >> self.base).index]
+        fine = scratch.array("fine", pixels.shape, np.float32)
+        np.copyto(fine, pixels)
+        squares = cell_squares(fine, self.base, scratch)
+        cells = tiles.scaled(CELLS_PER_TILE).index
         for offset, (coarse, error) in enumerate(zip(self.coarse, self.error, strict=True)):
             level = self.base + 1 + offset
-            fine = halved(fine)
-            coarse[tiles.scaled(TILE >> level).index] = fine
-            # Haar and Parseval: what a box mean loses is the difference of the mean squares.
-            error[cells] = np.maximum(squares - cell_squares(fine, level), np.float32(0.0))
+            fine = halve(fine, coarse[tiles.scaled(TILE >> level).index])
+            # Haar and Parseval: what a box mean loses is the difference of the sums of squares.
+            error[cells] = np.maximum(squares - cell_squares(fine, level, scratch), np.float32(0.0))
 
-    def copy_tiles(self, other: PlanePyramid, tiles: list[Rect]) -> None:
+    def copy_tiles(self, other: PlanePyramid, tiles: TileMask) -> None:
         """Take over ``tiles`` from ``other``, all levels."""
-        targets = [self.pixels, *self.coarse]
-        for offset, (target, source) in enumerate(zip(targets, [other.pixels, *other.coarse], strict=True)):
-            for rect in tiles:
-                index = rect.scaled(TILE >> (self.base + offset)).index
-                target[index] = source[index]
-        for target, source in zip(self.error, other.error, strict=True):
-            for rect in tiles:
-                cells = rect.scaled(TILE >> TOP_LEVEL).index
-                target[cells] = source[cells]
-
-
-def cell_squares(samples: Samples, level: int) -> Samples:
-    """Sum of squares over the level-0 pixels of each cell, for ``samples`` shown at ``level``: float32[grid]."""
-    squares = np.multiply(samples, samples)
-    for _ in range(level, TOP_LEVEL):
-        squares = halved(squares)
-    return squares * np.float32(4**TOP_LEVEL)
+        tiles.copy(other.pixels, self.pixels, TILE >> self.base)
+        for offset, (target, source) in enumerate(zip(self.coarse, other.coarse, strict=True)):
+            tiles.copy(source, target, TILE >> (self.base + 1 + offset))
 
 
 class Levels:
     """The whole picture at every level: three plane pyramids of one size."""
 
-    def __init__(self, geometry: Geometry, subsampled: bool) -> None:
+    def __init__(self, geometry: Geometry, subsampled: bool, scratch: Scratch) -> None:
+        self._scratch = scratch
         chroma_base = 1 if subsampled else 0
         self.geometry = geometry
         self.luma = PlanePyramid(geometry, 0)
@@ -108,17 +102,19 @@ class Levels:
 
     def update(self, planes: Planes, written: Mask) -> None:
         """Write the tiles of ``written`` and rebuild exactly what depends on them."""
-        exact, loose = exact_cover(written), loose_cover(written)
+        tiles, rects = TileMask(written), loose_cover(written)
         for pyramid, plane in zip(self.planes, planes, strict=True):
-            pyramid.write(plane, exact)
-            for rect in loose:
-                pyramid.rebuild(rect)
+            pyramid.write(plane, tiles)
+            for rect in rects:
+                pyramid.rebuild(rect, self._scratch)
 
     def copy_tiles(self, other: Levels, tiles: Mask) -> None:
-        """Take over ``tiles`` from ``other``."""
-        rects = exact_cover(tiles)
+        """Take over ``tiles`` from ``other``: pixels and levels. The errors are taken over whole."""
+        mask = TileMask(tiles)
         for mine, theirs in zip(self.planes, other.planes, strict=True):
-            mine.copy_tiles(theirs, rects)
+            mine.copy_tiles(theirs, mask)
+            for target, source in zip(mine.error, theirs.error, strict=True):
+                target[:] = source
 
     def error(self, level: int) -> Samples:
         """float32[grid]: squared error over each cell when shown at ``level`` (1..4), all planes together."""
@@ -136,7 +132,8 @@ class LevelRing:
     """
 
     def __init__(self, geometry: Geometry, subsampled: bool, copies: int) -> None:
-        self._slots = [Levels(geometry, subsampled) for _ in range(copies)]
+        scratch = Scratch()
+        self._slots = [Levels(geometry, subsampled, scratch) for _ in range(copies)]
         self._stale = [np.zeros(geometry.tiles, np.bool_) for _ in range(copies)]
         self._newest = 0
 

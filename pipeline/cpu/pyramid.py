@@ -1,9 +1,9 @@
-"""The Pyramid stage: writes the tiles of an Update, and rebuilds exactly the levels and channels that depend on them."""
+"""The Pyramid stage: writes the tiles of an Update, and rebuilds exactly what depends on them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -13,6 +13,8 @@ from foveate.pipeline.cpu.change import planes_of
 from foveate.pipeline.cpu.levels import LevelRing, Levels
 from foveate.pipeline.cpu.local_channels import Map
 from foveate.pipeline.cpu.stack import ChannelStack
+from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.settings import Settings
 from foveate.pipeline.update import Update
 
 EDGE_CELL = 0.1
@@ -22,51 +24,63 @@ EDGE_REACH = 8  # cells; edge_distance is in this unit
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """What the Cascade reads of one frame. ``levels`` stays as it is while the next few frames are written."""
+    """What the Cascade reads of one frame. All but ``levels`` is its own copy."""
 
     update: Update
-    levels: Levels
+    errors: tuple[Map, Map, Map, Map]  # float32[grid]: squared error over the cell when shown at level 1, 2, 3, 4
+    picture: NDArray[np.uint8]  # luma at the flow level
+    colours: tuple[Map, Map, Map]  # luma, Cb, Cr of each cell, in 8-bit units
     grid: dict[str, Map]  # channels by name, float32[grid]
+    levels: Levels  # stays as it is while the next ``copies - 1`` frames are written
 
 
-def pyramid(updates: Iterable[Update], analysis_level: int, copies: int) -> Iterator[State]:
-    """Yield one State per Update; a State's levels stay valid for the next ``copies - 1`` States."""
+def pyramid(updates: Iterable[Update], settings: Settings, copies: int) -> Iterator[State]:
+    """Yield one State per Update. With one copy of the levels nothing may read them; see State."""
     engine: _Pyramid | None = None
     for update in updates:
         if engine is None or update.keyframe in ("first", "size"):
-            engine = _Pyramid(update, analysis_level, copies)
+            engine = _Pyramid(update, settings, copies)
         yield engine.write(update)
 
 
 class _Pyramid:
     """Levels and channels of a stream of frames of one size."""
 
-    def __init__(self, update: Update, analysis_level: int, copies: int) -> None:
+    def __init__(self, update: Update, settings: Settings, copies: int) -> None:
         frame, geometry = update.frame, update.geometry
         self._ring = LevelRing(geometry, frame.subsampled, copies)
-        self._stack = ChannelStack(geometry, analysis_level, frame.colour)
-        self._grid: dict[str, Map] = {}
-        self._was_moving = False
+        self._stack = ChannelStack(geometry, settings.analysis_level, frame.colour)
+        self._flow_level = settings.cache.flow_level
+        self._last: State | None = None
+        self._moving = False
 
     def write(self, update: Update) -> State:
-        previous = None if update.forgets else self._ring.newest
-        moving = previous is not None and bool(update.changed.any())
-        if update.written.any():
-            levels = self._ring.update(planes_of(update.frame), update.written)
-            self._stack.update(levels, update.written)
-        else:
-            levels = self._ring.newest
-        if moving or self._was_moving:
-            self._stack.set_motion(levels, previous, update)
-        if moving or self._was_moving or update.keyframe:
-            self._grid = self._snapshot()
-        self._was_moving = moving
-        return State(update, levels, self._grid)
+        """Write one Update, and gather what the Cascade reads."""
+        still = not update.written.any()
+        if self._last is not None and still and not self._moving:
+            self._last = replace(self._last, update=update)
+            return self._last
+        moving = not update.forgets and bool(update.changed.any())
+        before = self._stack.remember(self._ring.newest) if moving else None
+        levels = self._ring.newest if still else self._ring.update(planes_of(update.frame), update.written)
+        self._stack.update(levels, update.written)
+        self._stack.set_motion(levels, before, update)
+        self._moving = moving
+        self._last = self._state(update, levels)
+        return self._last
 
-    def _snapshot(self) -> dict[str, NDArray[np.float32]]:
+    def _state(self, update: Update, levels: Levels) -> State:
         grid = {name: values.copy() for name, values in self._stack.grid.items()}
         grid["edge_distance"] = edge_distance(grid["edges"], grid["edges_inverted"])
-        return grid
+        luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
+        return State(
+            update,
+            (levels.error(1), levels.error(2), levels.error(3), levels.error(4)),
+            np.rint(levels.luma.level(self._flow_level)).astype(np.uint8),
+            (luma, cb, cr),
+            grid,
+            levels,
+        )
 
 
 def edge_distance(edges: Map, edges_inverted: Map) -> Map:

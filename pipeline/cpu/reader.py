@@ -10,6 +10,7 @@ from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cell_squares
 from foveate.pipeline.cpu.sampling import Index, enlarged_blocks
+from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
 from foveate.pipeline.selection import PATCH
 
@@ -25,6 +26,7 @@ class Reader:
         self.seen = np.zeros(geometry.grid, np.bool_)  # cells of which the reader holds anything
         self.error = np.full(geometry.grid, UNSEEN, np.float32)
         self._stale = np.zeros(geometry.tiles, np.bool_)
+        self._scratch = Scratch()
 
     def forget(self) -> None:
         """Start anew: the reader holds nothing."""
@@ -45,8 +47,12 @@ class Reader:
         total = np.zeros((0, 0), np.float32)
         for pyramid, plane in zip(levels.planes, self.planes, strict=True):
             index = tiles.scaled(TILE >> pyramid.base).index
-            difference = np.asarray(cv2.absdiff(pyramid.pixels[index], plane[index])).astype(np.float32)
-            squares = cell_squares(difference, pyramid.base)
+            pixels = pyramid.pixels[index]
+            difference = self._scratch.array("difference", pixels.shape, np.uint8)
+            cv2.absdiff(pixels, plane[index], dst=difference)
+            samples = self._scratch.array("samples", pixels.shape, np.float32)
+            np.copyto(samples, difference)
+            squares = cell_squares(samples, pyramid.base, self._scratch)
             total = total + CHROMA_WEIGHT * squares if total.size else squares
         return total
 

@@ -10,6 +10,7 @@ import numpy as np
 from foveate.pipeline.cpu import local_channels as local
 from foveate.pipeline.cpu.levels import Levels, PlanePyramid
 from foveate.pipeline.cpu.local_channels import Map
+from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
 from foveate.pipeline.update import Update
@@ -45,6 +46,7 @@ class ChannelStack:
         self._geometry = geometry
         self._colour = colour
         self._moving = False
+        self._scratch = Scratch()
         names = (*LOCAL, "motion")
         self.full = {name: np.zeros(geometry.level(analysis_level), np.float32) for name in names}
         self.grid = {name: np.zeros(geometry.grid, np.float32) for name in names}
@@ -87,25 +89,32 @@ class ChannelStack:
         reduce = local.grid_means if name in _MEANS else local.grid_maxima
         self.grid[name][cells.index] = reduce(np.ascontiguousarray(values), side)
 
-    def set_motion(self, levels: Levels, previous: Levels | None, update: Update) -> None:
-        """|Y - Y the texture held before|: zero outside the changed tiles, and everywhere without ``previous``."""
+    def remember(self, levels: Levels) -> Map:
+        """Luma at the analysis level as it is now, for ``set_motion`` after the levels were written."""
+        samples = levels.luma.level(self.level)
+        before = self._scratch.array("before", samples.shape, np.float32)
+        np.copyto(before, samples)
+        return before
+
+    def set_motion(self, levels: Levels, before: Map | None, update: Update) -> None:
+        """|Y - Y the texture held before|: zero outside the changed tiles, and everywhere without ``before``."""
         full, grid = self.full["motion"], self.grid["motion"]
         if self._moving:
             full[:] = 0
             grid[:] = 0
-        self._moving = previous is not None and bool(update.changed.any())
-        if previous is None:
+        self._moving = before is not None
+        if before is None:
             return
         for rect in loose_cover(update.changed):
             cells = rect.scaled(CELLS_PER_TILE)
             pixels = cells.scaled(CELL >> self.level).index
-            moved = self._difference(levels, previous, pixels)
+            moved = self._difference(levels, before, pixels)
             if update.keyframe:  # tiles that did not count as changed were written too
                 moved *= update.changed[rect.index].repeat(TILE >> self.level, 0).repeat(TILE >> self.level, 1)
             full[pixels] = moved
             grid[cells.index] = local.grid_maxima(moved, CELL >> self.level)
 
-    def _difference(self, levels: Levels, previous: Levels, pixels: tuple[slice, slice]) -> Map:
-        now, before = (each.luma.level(self.level)[pixels].astype(np.float32) for each in (levels, previous))
+    def _difference(self, levels: Levels, before: Map, pixels: tuple[slice, slice]) -> Map:
+        now = levels.luma.level(self.level)[pixels].astype(np.float32)
         span = np.float32(1.0 / (255.0 if self._colour.full_range else 219.0))
-        return np.minimum(np.asarray(cv2.absdiff(now, before)) * span, np.float32(1.0))
+        return np.minimum(np.asarray(cv2.absdiff(now, before[pixels]), np.float32) * span, np.float32(1.0))

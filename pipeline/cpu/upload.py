@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
+from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
@@ -31,6 +32,7 @@ class Uploader:
     def __init__(self, settings: ChangeSettings) -> None:
         self._settings = settings
         self._held = Held()
+        self._scratch = Scratch()
         self._kind: _Kind | None = None
         self._geometry = Geometry(1, 1)
         self._since_keyframe = 0
@@ -50,7 +52,7 @@ class Uploader:
             self._kind, self._geometry = kind, Geometry(frame.width, frame.height)
             return np.ones(self._geometry.tiles, np.bool_), reason
         held = self._held.planes()
-        changed = changed_tiles(planes_of(frame), held, self._settings.threshold, self._geometry)
+        changed = changed_tiles(planes_of(frame), held, self._settings.threshold, self._geometry, self._scratch)
         if frame.discontinuity:
             return changed, "discontinuity"
         if self._is_cut(frame.luma, held[0], changed):

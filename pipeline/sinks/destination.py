@@ -1,4 +1,7 @@
-"""Where a Sink writes: refusing what must not be overwritten, and naming what went wrong."""
+"""Where a Sink writes: refusing what must not be overwritten, and naming what went wrong.
+
+os.path tells whether something exists even where the name is too long; pathlib of Python 3.11 raises.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,6 @@ def cannot_write(path: Path | str, error: OSError) -> SinkError:
 
 def refuse_source(path: Path, header: Header) -> None:
     """Raise SinkError where ``path`` is the very file that the stream is read from."""
-    # os.path.exists is False, where Path.exists raises, for a name that is too long.
     if os.path.exists(path) and os.path.exists(header.source) and path.samefile(header.source):  # noqa: PTH110
         raise SinkError(f"cannot write {path}: it is the source itself; name another file")
 
@@ -41,7 +43,7 @@ def refuse_source(path: Path, header: Header) -> None:
 def claim(path: Path, header: Header) -> None:
     """Make sure, before any work is done, that a file can be written at ``path``. Raises SinkError."""
     refuse_source(path, header)
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112
         raise cannot_write(path, IsADirectoryError(errno.EISDIR, ""))
     write_whole(path, lambda part: part.touch(), keep=False)
 

@@ -19,8 +19,10 @@ log = logging.getLogger(__name__)
 _TIME_BASE: Final = Fraction(1, 90_000)  # seconds per tick, the usual clock of video
 _LIMITED, _BT709 = 1, 1  # the codes of ITU-T H.273 as FFmpeg numbers them
 _CONTAINERS: Final = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
-_ENCODERS: Final = {  # best first; four threads everywhere, because the bytes depend on their number
-    "libx264": {"preset": "superfast", "crf": "21", "threads": "4"},
+# Best first. Four threads everywhere, because the bytes depend on their number; no B-frames, because a fragmented
+# MP4 would show the pictures as late as they are reordered.
+_ENCODERS: Final = {
+    "libx264": {"preset": "superfast", "crf": "21", "bf": "0", "threads": "4"},
     "libopenh264": {"b": "8M", "threads": "4"},
     "mpeg4": {"qscale": "4", "threads": "1"},
 }
@@ -34,7 +36,9 @@ class VideoFile:
     def __init__(self, path: Path, width: int, height: int, fps: float | None) -> None:
         encoder = _encoder()
         kind = _CONTAINERS[path.suffix.lower()]
-        options = {"flush_packets": "1"} | ({} if kind == "matroska" else {"movflags": _MOVFLAGS})
+        options = {"flush_packets": "1", "fflags": "+bitexact"} | (
+            {} if kind == "matroska" else {"movflags": _MOVFLAGS}
+        )
         # "file:" keeps a colon in the name from being taken for a protocol.
         self._container = av.open(f"file:{path}", "w", format=kind, options=options)
         self._container.metadata["comment"] = f"Foveate {version()}, {encoder}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -41,7 +43,7 @@ class ParquetSink:
     """Writes one row per frame, without patches; ``participation`` is null without a query.
 
     The header of DESIGN section 8 is JSON text under the file's metadata key ``foveate``. A Parquet file is
-    readable only with its end, so it appears under its name when it is closed; kill -9 leaves none.
+    readable only with its end, so it appears under its name when it is closed; kill -9 and a full disk leave none.
     """
 
     needs_patches = False
@@ -49,10 +51,11 @@ class ParquetSink:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
-        self._arrow: ModuleType | None = None
+        self._arrow: Any = None  # the module
+        self._file: Any = None
         self._writer: Any = None  # pyarrow.parquet.ParquetWriter
         self._schema: Any = None  # pyarrow.Schema
-        self._pending: list[Selection] = []
+        self._pending: list[dict[str, Any]] = []
 
     def open(self, header: Header) -> None:
         """Create the file. Raises SinkError, also where pyarrow is missing."""
@@ -66,13 +69,14 @@ class ParquetSink:
         self._arrow = pyarrow
         self._schema = _schema(pyarrow, header)
         try:
-            self._writer = pyarrow.parquet.ParquetWriter(part_of(self._path), self._schema)
+            self._file = part_of(self._path).open("wb")  # pyarrow's own files lose the error's number
+            self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema)
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
     def write(self, frame: Frame, selection: Selection) -> None:
         """Keep one row, and write the row group when it is full. Raises SinkError."""
-        self._pending.append(selection)
+        self._pending.append({name: _value(selection, name) for name in self._schema.names})
         if len(self._pending) >= ROWS_PER_GROUP:
             self._write_group()
 
@@ -80,25 +84,30 @@ class ParquetSink:
         """Write the rows still held and the file's end, and give the file its name. Raises SinkError."""
         if self._writer is None:
             return
-        try:
-            self._write_group()
+        self._write_group()
+        with self._removed_on_error():
             self._writer.close()
+            self._file.close()
             part_of(self._path).replace(self._path)
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
-        finally:
-            self._writer = None
-            part_of(self._path).unlink(missing_ok=True)
+        self._writer = None
 
     def _write_group(self) -> None:
-        assert self._arrow is not None, "the sink is not open"
         rows, self._pending = self._pending, []
         if not rows:
             return
-        columns = {name: [_value(row, name) for row in rows] for name in self._schema.names}
+        with self._removed_on_error():
+            self._writer.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema))
+
+    @contextlib.contextmanager
+    def _removed_on_error(self) -> Iterator[None]:
+        """Give up the file where it cannot be written: after a half row group it cannot be made whole."""
         try:
-            self._writer.write_table(self._arrow.table(columns, schema=self._schema))
+            yield
         except OSError as error:
+            self._writer = None
+            with contextlib.suppress(OSError):  # what it still holds cannot be written either
+                self._file.close()
+            part_of(self._path).unlink(missing_ok=True)
             raise cannot_write(self._path, error) from error
 
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +48,8 @@ Arrays = dict[str, NDArray[Any]]
 Save = Callable[[Path, Arrays, str], None]
 
 SHARD_BYTES: Final = 64 * 2**20  # about 310 frames of 273 tokens; saving needs up to three times as much memory
+
+_FRAME_BYTES: Final = 2048  # what a Selection takes beside its patches, about; frames without tokens count too
 
 _TOKEN_TYPES: Final[Mapping[str, type[np.generic]]] = {
     "x": np.int32,
@@ -87,8 +90,8 @@ class ShardSink:
     def write(self, frame: Frame, selection: Selection) -> None:
         """Keep one record, and save the shard when it is full. Raises SinkError."""
         assert selection.patches is not None, "the selection holds no patches"
-        self._pending.append(selection)
-        self._bytes += selection.patches.nbytes
+        self._pending.append(replace(selection, maps={}, extras={}))
+        self._bytes += selection.patches.nbytes + _FRAME_BYTES
         if self._bytes >= self._limit:
             self._save_pending()
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
 import av
 from av.container import InputContainer
@@ -17,11 +16,12 @@ from av.video.stream import VideoStream
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
-from foveate.pipeline.sources.decoding import reason_of
+from foveate.pipeline.sources.decoding import Times, reason_of
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
 from foveate.pipeline.sources.truncation import missing_bytes
 
 _NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
+_NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
 
 
@@ -33,9 +33,7 @@ def open_container(path: Path, settings: SourceSettings, name: str) -> InputCont
     _check_readable(path, name)
     options = {"framerate": f"{settings.rate:.6f}", "pattern_type": "none", "protocol_whitelist": "file,pipe,fd"}
     try:
-        container = av.open(
-            "file:" + str(path.absolute()), options=options, metadata_errors="replace"
-        )
+        container = av.open("file:" + str(path.absolute()), options=options, metadata_errors="replace")
     except InvalidDataError:
         raise SourceError(f"{name}: not a video, or its header is missing or cut; check the file") from None
     except (FFmpegError, UnicodeError, ValueError) as error:
@@ -78,21 +76,18 @@ class ContainerFeed:
 
     def _describe(self, stream: VideoStream, settings: SourceSettings) -> None:
         stream.thread_type = "AUTO"
-        still = self._container.format.name.endswith("_pipe") or self._container.format.name == "image2"
         self._stream = stream
         self.decoder = stream.codec_context
         self.time_base = stream.time_base or Fraction(1, 90_000)
+        self.times = _times(self._container, stream)
         self.rate = declared_rate(stream)
-        self.average_rate = average_rate(stream)
+        self.average_rate = self.rate if self.times != "stream" else average_rate(stream)
         self.frames = stream.frames or None
         aspect = stream.sample_aspect_ratio
         self.sample_aspect = float(aspect) if aspect else 1.0
-        self.times: Literal["stream", "setting", "none"] = (
-            "none" if stream.start_time is None and not still else "stream"
-        )
         self.decode_order = self._container.format.name in _DECODE_ORDER
 
-    def packets(self) -> Iterator[Packet]:
+    def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the stream's packets in decoding order. Raises FFmpegError."""
         return self._container.demux(self._stream)
 
@@ -107,3 +102,12 @@ class ContainerFeed:
     def close(self) -> None:
         """Release the container and the decoder."""
         self._container.close()
+
+
+def _times(container: InputContainer, stream: VideoStream) -> Times:
+    form = container.format
+    if form.name.endswith("_pipe") or form.name == "image2":
+        return "setting"
+    if form.flags & _NO_TIMESTAMPS or stream.start_time is None:
+        return "rate" if declared_rate(stream) else "setting"
+    return "stream"

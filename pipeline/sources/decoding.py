@@ -10,10 +10,13 @@ from av.error import FFmpegError
 from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
 
 from foveate.pipeline.frames import Damage
 
 _MESSAGES_KEPT = 5
+Times = Literal["stream", "rate", "setting"]
+"""Where times come from: the stream, its declared frame rate, or the rate setting."""
 
 
 class Feed(Protocol):
@@ -25,10 +28,10 @@ class Feed(Protocol):
     average_rate: float | None
     frames: int | None  # how many there should be
     sample_aspect: float
-    times: Literal["stream", "setting", "none"]  # where timestamps come from
+    times: Times
     decode_order: bool  # only decoding timestamps can be trusted
 
-    def packets(self) -> Iterator[Packet]:
+    def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets in decoding order. Raises FFmpegError where the stream cannot be read further."""
 
     def shortfall(self) -> str | None:
@@ -65,16 +68,18 @@ def decoded(feed: Feed, damage: Damage) -> Iterator[VideoFrame]:
         record_damage(damage, reason, max(missing, int(damage.frames == 0)))
 
 
-def _usable_packets(feed: Feed, damage: Damage) -> Iterator[Packet]:
-    held: Packet | None = None
+def _usable_packets(feed: Feed, damage: Damage) -> Iterator[Packet[VideoStream]]:
+    held: Packet[VideoStream] | None = None
     try:
         for packet in feed.packets():
+            if not packet.size:  # would end the decoder's work
+                continue
             if held is not None:
                 yield held
                 held = None
             if packet.is_corrupt:
                 held = packet
-            elif packet.size:  # an empty packet would end the decoder's work
+            else:
                 yield packet
     except FFmpegError as error:
         record_damage(damage, f"reading stopped: {reason_of(error)}")
@@ -82,7 +87,7 @@ def _usable_packets(feed: Feed, damage: Damage) -> Iterator[Packet]:
         record_damage(damage, "the last packet is cut short")
 
 
-def _decode(feed: Feed, packet: Packet | None, damage: Damage) -> Iterator[VideoFrame]:
+def _decode(feed: Feed, packet: Packet[VideoStream] | None, damage: Damage) -> Iterator[VideoFrame]:
     try:
         frames = feed.decoder.decode(packet)
     except FFmpegError as error:

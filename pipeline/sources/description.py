@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from av.video.frame import VideoFrame
 
 from foveate.pipeline.frames import Frame, SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.decoding import Feed
-from foveate.pipeline.sources.orientation import Orientation, orientation_of
+from foveate.pipeline.sources.orientation import Orientation
 from foveate.pipeline.sources.planes import unknown_matrix
 
 
-def describe(
-    feed: Feed, decoded: VideoFrame, frame: Frame, start: float, settings: SourceSettings, name: str
-) -> SourceInfo:
-    """Facts of the stream. ``decoded`` is its first picture as it came, ``frame`` the same as yielded."""
-    orientation = orientation_of(decoded)
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What is found on opening: the first picture as it came and as it is yielded."""
+
+    decoded: VideoFrame
+    frame: Frame
+    orientation: Orientation
+    start: float  # its timestamp in seconds
+    lone: bool  # it is known to be the only one
+
+
+def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) -> SourceInfo:
+    """What ``info`` tells of a stream."""
+    decoded, frame, orientation, lone = opening.decoded, opening.frame, opening.orientation, opening.lone
     aspect = feed.sample_aspect
-    frames = feed.frames
+    frames = 1 if lone else feed.frames
     if settings.frames is not None and frames is not None:
         frames = min(frames, settings.frames)
     return SourceInfo(
         name=name,
         width=frame.width,
         height=frame.height,
-        fps=feed.average_rate,
+        fps=None if lone else feed.average_rate,
         frames=frames,
-        start=start,
+        start=opening.start if feed.times == "stream" and not feed.decode_order else 0.0,
         rotation=orientation.rotation,
         sample_aspect=1 / aspect if orientation.transpose else aspect,
         codec=feed.decoder.name,
         pixel_format=decoded.format.name,
-        notes=tuple(_notes(feed, decoded, orientation, settings)),
+        notes=(*_time_notes(feed, lone), *_picture_notes(decoded, orientation)),
     )
 
 
-def _notes(feed: Feed, decoded: VideoFrame, orientation: Orientation, settings: SourceSettings) -> list[str]:
+def _time_notes(feed: Feed, lone: bool) -> list[str]:
+    if feed.times == "stream" or lone:
+        return []
+    origin = "declared rate" if feed.times == "rate" else "rate setting"
+    return [f"times made up from the {origin}, {feed.rate:g} frames per second"]
+
+
+def _picture_notes(decoded: VideoFrame, orientation: Orientation) -> list[str]:
     notes = []
-    if feed.times == "setting":
-        notes.append(f"times made up from the rate setting ({settings.rate:g} frames per second)")
-    elif feed.times == "none":
-        notes.append(f"times made up from the declared rate ({feed.rate or settings.rate:g} frames per second)")
     if decoded.interlaced_frame:
         notes.append("interlaced")
     if orientation.skewed is not None:

@@ -40,9 +40,31 @@ class Orientation:
 UPRIGHT = Orientation()
 
 
-def orientation_of(frame: VideoFrame) -> Orientation:
-    """The frame's orientation from its display matrix (x' = ax + cy, y' = bx + dy, y downwards)."""
-    matrix = frame.side_data.get(Type.DISPLAYMATRIX)  # type: ignore[call-overload]
+class OrientationReader:
+    """Orientations of one stream's frames.
+
+    Reading a frame's side data ties it into a reference cycle, which would keep its pixels until the next
+    garbage collection. So the matrix is read only where the angle, which is free, has changed.
+    """
+
+    def __init__(self) -> None:
+        self._angle: int | None = None
+        self._orientation = UPRIGHT
+
+    def read(self, frame: VideoFrame) -> Orientation:
+        """The frame's orientation."""
+        if frame.rotation != self._angle:
+            self._angle = frame.rotation
+            self._orientation = _orientation(frame)
+        return self._orientation
+
+
+def _orientation(frame: VideoFrame) -> Orientation:
+    """From the display matrix: x' = ax + cy, y' = bx + dy, y downwards."""
+    try:
+        matrix = frame.side_data.get(Type.DISPLAYMATRIX)  # type: ignore[call-overload]
+    except ValueError:  # PyAV cannot list side data of a kind it does not know, such as EXIF
+        return _from_angle(frame.rotation)
     if matrix is None:
         return UPRIGHT
     a, b, _, c, d = np.frombuffer(matrix, np.int32)[:5].tolist()
@@ -54,13 +76,20 @@ def orientation_of(frame: VideoFrame) -> Orientation:
     return Orientation(skewed=round(-math.degrees(math.atan2(b, a)), 1))
 
 
+def _from_angle(angle: int) -> Orientation:
+    """A turn by an angle in degrees counter-clockwise, without mirroring."""
+    turns = {0: UPRIGHT, 90: Orientation(True, True, False), 180: Orientation(False, True, True)}
+    turns[270] = Orientation(True, False, True)
+    return turns.get(angle % 360, Orientation(skewed=float(angle)))
+
+
 def turn(plane: Plane, orientation: Orientation) -> Plane:
     """The plane turned upright: uint8[H, W], or [W, H] where rows and columns swap; contiguous, read-only."""
     turned = cv2.transpose(plane) if orientation.transpose else plane
     if orientation.flip_rows or orientation.flip_columns:
         code = -1 if orientation.flip_rows and orientation.flip_columns else int(orientation.flip_columns)
         turned = cv2.flip(turned, code)
-    upright: Plane = np.ascontiguousarray(turned, np.uint8).reshape(plane.shape[:: -1 if orientation.transpose else 1])
+    upright: Plane = np.ascontiguousarray(turned, np.uint8)
     upright.setflags(write=False)
     return upright
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import cast
 
 from av.codec import CodecContext
 from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
+from av.video.stream import VideoStream
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import numbered_files, shown
 from foveate.pipeline.sources.container import open_container
-from foveate.pipeline.sources.decoding import record_damage
+from foveate.pipeline.sources.decoding import Times, record_damage
 from foveate.pipeline.sources.streams import choose_stream
 
 _TRIES = 10  # how many of the first files may be broken
@@ -31,11 +32,11 @@ class PictureFeed:
         self._damage = damage
         self.time_base = 1 / Fraction(settings.rate).limit_denominator(100_000)
         self.decoder = self._find_decoder(settings, shown(str(pattern)))
-        self.decoder.thread_type = "AUTO"  # type: ignore[assignment]
+        self.decoder.thread_type = "AUTO"
         self.rate: float | None = settings.rate
         self.average_rate: float | None = settings.rate
         self.frames: int | None = len(self._files)
-        self.times: Literal["stream", "setting", "none"] = "setting"
+        self.times: Times = "setting"
         self.decode_order = False
 
     def _find_decoder(self, settings: SourceSettings, name: str) -> VideoCodecContext:
@@ -54,7 +55,7 @@ class PictureFeed:
                 return decoder
         raise last
 
-    def packets(self) -> Iterator[Packet]:
+    def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the files' contents in order; a file that cannot be read is counted as damage."""
         for number, file in enumerate(self._files):
             try:
@@ -64,7 +65,7 @@ class PictureFeed:
             if not content:
                 record_damage(self._damage, f"{shown(file.name)} is empty or cannot be read")
                 continue
-            packet: Packet = Packet(content)
+            packet = cast("Packet[VideoStream]", Packet(content))
             packet.pts = packet.dts = number
             packet.time_base = self.time_base
             yield packet

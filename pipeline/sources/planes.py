@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal
 
+import cv2
 import numpy as np
 from av.error import FFmpegError
 from av.video.format import VideoFormat
 from av.video.frame import VideoFrame
 from av.video.plane import VideoPlane
-from av.video.reformatter import Interpolation, VideoReformatter
+from av.video.reformatter import VideoReformatter
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Colour, Matrix, Plane
@@ -28,18 +29,18 @@ _MATRICES: dict[int, Matrix] = {  # ISO/IEC 23091-2, MatrixCoefficients
 _UNSAID = {0, 2, 3}  # RGB, unspecified, reserved
 _SWS_MATRIX: dict[Matrix, int] = {"bt601": 5, "bt709": 1, "bt2020": 9}  # SWS_CS_*
 _LIMITED, _FULL = 1, 2  # AVCOL_RANGE_MPEG, AVCOL_RANGE_JPEG
-# bilinear | full chroma interpolation and input | accurate rounding
-_QUALITY = int(Interpolation.BILINEAR) | 0x2000 | 0x4000 | 0x40000
+_QUALITY = 2 | 0x2000 | 0x4000 | 0x40000  # SWS: bilinear, full chroma interpolation, full input, exact rounding
+
+Chroma = tuple[Plane, Plane]
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to do with frames of one format and one set of colour tags."""
+    """What to do with frames of one pixel format and one set of colour tags."""
 
     colour: Colour
-    grey: bool
-    target: str | None  # pixel format to convert to; None: the planes are used as they are
-    source_range: int = 0
+    layout: Literal["grey", "planar", "rgb"]
+    target: str  # the pixel format that is read
 
 
 class PlaneReader:
@@ -50,33 +51,40 @@ class PlaneReader:
         self._plans: dict[tuple[str, int, int, bool], _Plan] = {}
         self._reformatter = VideoReformatter()
 
-    def read(self, frame: VideoFrame) -> tuple[Plane, tuple[Plane, Plane] | None, Colour]:
+    def read(self, frame: VideoFrame) -> tuple[Plane, Chroma | None, Colour]:
         """Luma uint8[H, W], chroma (see ``Frame``) and colour of a frame; read-only.
 
-        4:2:0, 4:4:4 and grey of 8 bits are views that keep the frame alive. The rest is converted by
-        libswscale: RGB and palettes to 4:4:4, full range BT.601; YUV in its own matrix and range to 4:4:4 if
-        it is 4:4:4, else to 4:2:0. Alpha is ignored: colours count as stored. Raises SourceError.
+        4:2:0, 4:4:4 and grey of 8 bits are views that keep the frame alive. The rest is converted: RGB and
+        palettes to 4:4:4, full range BT.601, within 1 level; YUV by libswscale in its own matrix and range,
+        to 4:4:4 if it is 4:4:4 and else to 4:2:0. Alpha is ignored: colours count as stored.
+        An unspecified matrix is BT.709 from 1280 columns or 720 rows on, else BT.601; an unspecified range
+        is full for grey and yuvj formats, else limited. Raises SourceError.
         """
         high = frame.height >= 720 or frame.width >= 1280
         key = (frame.format.name, frame.colorspace, frame.color_range, high)
-        plan = self._plans.get(key) or self._plans.setdefault(key, _plan(frame.format, *key[1:]))
-        if plan.target is not None:
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = _plan(frame.format, *key[1:])
+        if plan.target != key[0]:
             frame = self._converted(frame, plan)
-        if plan.grey:
-            return _view(frame.planes[0], frame.width, frame.height), None, plan.colour
-        luma, *chroma = (_view(plane, plane.width, plane.height) for plane in frame.planes)
-        return luma, (chroma[0], chroma[1]), plan.colour
+        if plan.layout == "planar":
+            luma, blue, red = frame.planes
+            return _view(luma), (_view(blue), _view(red)), plan.colour
+        if plan.layout == "grey":
+            return _view(frame.planes[0]), None, plan.colour
+        return *_from_rgb(frame.planes[0]), plan.colour
 
     def _converted(self, frame: VideoFrame, plan: _Plan) -> VideoFrame:
         matrix = _SWS_MATRIX[plan.colour.matrix]
+        color_range = _FULL if plan.colour.full_range else _LIMITED
         try:
             return self._reformatter.reformat(
                 frame,
                 format=plan.target,
                 src_colorspace=matrix,
                 dst_colorspace=matrix,
-                src_color_range=plan.source_range,
-                dst_color_range=_FULL if plan.colour.full_range else _LIMITED,
+                src_color_range=color_range,
+                dst_color_range=color_range,
                 interpolation=_QUALITY,
             )
         except (FFmpegError, ValueError):
@@ -92,14 +100,13 @@ def unknown_matrix(frame: VideoFrame) -> bool:
 
 def _plan(format_: VideoFormat, colorspace: int, color_range: int, high: bool) -> _Plan:
     if _is_rgb(format_):
-        return _Plan(Colour("bt601", True), False, "yuvj444p", _FULL)
+        return _Plan(Colour("bt601", True), "rgb", "rgb24")
     matrix: Matrix = _MATRICES.get(colorspace, "bt709" if high else "bt601")
-    grey = not any(component.is_chroma for component in format_.components)
+    grey = sum(not component.is_alpha for component in format_.components) == 1
     unsaid_is_full = grey or format_.name.startswith("yuvj")
     full = color_range == _FULL or (color_range != _LIMITED and unsaid_is_full)
-    colour = Colour(matrix, full)
-    target = None if format_.name in _DIRECT else _target(format_, grey, full)
-    return _Plan(colour, grey, target, _FULL if full else _LIMITED)
+    target = format_.name if format_.name in _DIRECT else _target(format_, grey, full)
+    return _Plan(Colour(matrix, full), "grey" if grey else "planar", target)
 
 
 def _is_rgb(format_: VideoFormat) -> bool:
@@ -113,14 +120,21 @@ def _target(format_: VideoFormat, grey: bool, full: bool) -> str:
     return f"yuv{'j' if full else ''}{'444' if whole else '420'}p"
 
 
-def _view(plane: VideoPlane, width: int, height: int) -> Plane:
-    """The plane's pixels, uint8[height, width], without a copy; rows stored upwards are turned over."""
-    step = abs(plane.line_size)
-    view: Plane = np.ndarray((height, width), np.uint8, plane, strides=(step, 1))
-    if plane.line_size < 0:
+def _view(plane: VideoPlane) -> Plane:
+    """The plane's pixels, uint8[H, W], without a copy; rows stored upwards are turned over."""
+    step = plane.line_size
+    view: Plane = np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, abs(step))[:, : plane.width]
+    if step < 0:
         view = view[::-1]
     view.setflags(write=False)
     return view
 
 
-assert set(_SWS_MATRIX) == set(get_args(Matrix))
+def _from_rgb(plane: VideoPlane) -> tuple[Plane, Chroma]:
+    """Luma and chroma of an rgb24 plane, full range BT.601 (ITU-T T.871)."""
+    rows = np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, plane.line_size)
+    rgb = rows[:, : 3 * plane.width].reshape(plane.height, plane.width, 3)
+    luma, red, blue = (np.asarray(p, np.uint8) for p in cv2.split(cv2.cvtColor(rgb, cv2.COLOR_RGB2YCrCb)))
+    for part in (luma, blue, red):
+        part.setflags(write=False)
+    return luma, (blue, red)

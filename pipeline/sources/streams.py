@@ -48,8 +48,6 @@ def declared_rate(stream: VideoStream) -> float | None:
 
 def average_rate(stream: VideoStream) -> float | None:
     """Mean frames per second of the whole stream, None if unknown."""
-    if stream.start_time is None:  # without timestamps libavformat's average is its own default
-        return declared_rate(stream)
     rate = stream.average_rate
     return float(rate) if rate and 0 < rate <= 1000 else declared_rate(stream)
 

@@ -6,26 +6,26 @@ import io
 from pathlib import Path
 from typing import BinaryIO
 
-_SLACK = 8  # bytes; some writers leave out the last padding
 _EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
 
 
 def missing_bytes(path: Path) -> int:
     """Bytes that the file's structure announces beyond its end; 0 if none, or if it does not say.
 
-    Knows MP4 and MOV (box sizes), Matroska and WebM (segment size), AVI (RIFF size).
+    Knows MP4 and MOV (box sizes), Matroska and WebM (segment size), AVI (RIFF size), GIF (block sizes).
     """
     size = path.stat().st_size
     with path.open("rb") as file:
-        missing = _announced(file) - size
-    return missing if missing > _SLACK else 0
+        return max(_announced(file) - size, 0)
 
 
 def _announced(file: BinaryIO) -> int:
     head = file.read(12)
     file.seek(0)
     if head[:4] == b"RIFF":
-        return 8 + int.from_bytes(head[4:8], "little")
+        return int.from_bytes(head[4:8], "little")  # less the 8 bytes of this header: some count them
+    if head[:4] == b"GIF8":
+        return _gif_end(file)
     if head[:4] == _EBML.to_bytes(4, "big"):
         return _matroska_end(file)
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"free", b"wide", b"skip"):
@@ -69,3 +69,29 @@ def _element(file: BinaryIO) -> tuple[int, int] | None:
     bits = 7 * (extra + 1)
     size = int.from_bytes(first + file.read(extra), "big") & ((1 << bits) - 1)
     return None if size == (1 << bits) - 1 else (int.from_bytes(identity, "big"), size)
+
+
+def _gif_end(file: BinaryIO) -> int:
+    """Where the last block that is begun ends (GIF89a, appendix B). A missing trailer is let pass."""
+    file.seek(10)
+    _skip_palette(file, 2)
+    while introducer := file.read(1):
+        if introducer == b"\x2c":
+            file.seek(8, io.SEEK_CUR)
+            _skip_palette(file, 0)
+            file.seek(1, io.SEEK_CUR)
+        elif introducer == b"\x21":
+            file.seek(1, io.SEEK_CUR)
+        else:
+            return 0
+        while (length := file.read(1)) and length != b"\0":
+            file.seek(length[0], io.SEEK_CUR)
+        if not length:
+            return file.tell() + 1
+    return file.tell()
+
+
+def _skip_palette(file: BinaryIO, after: int) -> None:
+    """Pass a byte of flags, ``after`` bytes more, and the colour table that the flags announce."""
+    flags = (file.read(1) or b"\0")[0]
+    file.seek(after + (3 << (flags & 7) + 1 if flags & 0x80 else 0), io.SEEK_CUR)

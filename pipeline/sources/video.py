@@ -12,8 +12,8 @@ from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.decoding import Feed, decoded
-from foveate.pipeline.sources.description import describe
-from foveate.pipeline.sources.orientation import UPRIGHT, orientation_of, turn, turn_chroma
+from foveate.pipeline.sources.description import Opening, describe
+from foveate.pipeline.sources.orientation import UPRIGHT, OrientationReader, turn, turn_chroma
 from foveate.pipeline.sources.planes import PlaneReader
 
 
@@ -27,17 +27,20 @@ class VideoSource:
         """Decode the first frame. Raises SourceError if there is none."""
         self.damage = damage
         self._feed = feed
-        self._reader = PlaneReader(name)
+        self._planes = PlaneReader(name)
+        self._orientations = OrientationReader()
+        self._numerator, self._denominator = feed.time_base.as_integer_ratio()
         self._origin: int | None = None  # the first timestamp, in ticks
-        nominal = 1 / (feed.rate or settings.rate)
-        self._pictures = timed(self._stamped(), nominal)
-        first = next(self._pictures, None)
-        if first is None:
+        self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate))
+        ahead = list(islice(self._pictures, 1 if feed.times == "stream" else 2))
+        if not ahead:
             raise SourceError(f"{name}: no picture can be decoded; the file is damaged or not a video")
-        frame = self._frame(0, first)
+        lone = len(ahead) == 1 and feed.times != "stream"
+        first = self._frame(0, ahead[0])
         start = float((self._origin or 0) * feed.time_base)
-        self.info = describe(feed, first.item, frame, start, settings, name)
-        self._frames: Iterator[Frame] = islice(self._all(frame), settings.frames)
+        opening = Opening(ahead[0].item, first, self._orientations.read(ahead[0].item), start, lone)
+        self.info = describe(feed, opening, settings, name)
+        self._frames: Iterator[Frame] = islice(self._all(ahead), settings.frames)
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield Frames in presentation order. Raises SourceError."""
@@ -49,24 +52,32 @@ class VideoSource:
         self._pictures.close()
         self._feed.close()
 
-    def _all(self, first: Frame) -> Iterator[Frame]:
-        yield first
-        del first  # not to be held while the others are read
-        for index, picture in enumerate(self._pictures, 1):
+    def _all(self, ahead: list[Timed[VideoFrame]]) -> Iterator[Frame]:
+        index = 0
+        while ahead:
+            yield self._frame(index, ahead.pop(0))
+            index += 1
+        for picture in self._pictures:
             yield self._frame(index, picture)
+            index += 1
 
     def _stamped(self) -> Iterator[Stamped[VideoFrame]]:
-        tick = self._feed.time_base
+        tick = float(self._feed.time_base)
         for frame in decoded(self._feed, self.damage):
             ticks = frame.dts if self._feed.decode_order else frame.pts
-            if self._origin is None:
-                self._origin = ticks
-            stamp = None if ticks is None else float((ticks - self._origin) * tick)
-            yield Stamped(frame, stamp, float(frame.duration * tick) or None)
+            yield Stamped(frame, self._seconds(ticks), frame.duration * tick or None)
+
+    def _seconds(self, ticks: int | None) -> float | None:
+        """Seconds after the first timestamp."""
+        if ticks is None:
+            return None
+        if self._origin is None:
+            self._origin = ticks
+        return (ticks - self._origin) * self._numerator / self._denominator
 
     def _frame(self, index: int, picture: Timed[VideoFrame]) -> Frame:
-        luma, chroma, colour = self._reader.read(picture.item)
-        orientation = orientation_of(picture.item)
+        luma, chroma, colour = self._planes.read(picture.item)
+        orientation = self._orientations.read(picture.item)
         if orientation != UPRIGHT:
             if chroma is not None:
                 blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)

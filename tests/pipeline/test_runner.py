@@ -161,11 +161,7 @@ def test_later_errors_become_notes() -> None:
             raise OSError("disk full")
 
     with pytest.raises(LookupError) as caught:
-        list(
-            Runner(
-                [Stage("decode", lambda up: failing(LookupError(), 2)(iter(range(9)))), Stage("out", sink)]
-            )
-        )
+        list(Runner([Stage("decode", lambda up: failing(LookupError(), 2)(iter(range(9)))), Stage("out", sink)]))
     assert caught.value.__notes__ == ["in stage decode", "then in stage out: OSError: disk full"]
 
 
@@ -175,9 +171,7 @@ def test_a_stage_that_ends_early_ends_those_before_it_and_loses_nothing() -> Non
             yield next(upstream)
 
     probe = Probe()
-    assert list(Runner([Stage("decode", probe), Stage("ten", first_ten), Stage("same", same)])) == list(
-        range(10)
-    )
+    assert list(Runner([Stage("decode", probe), Stage("ten", first_ten), Stage("same", same)])) == list(range(10))
     assert probe.closed_by is probe.read_by
 
 

@@ -1,0 +1,111 @@
+"""``foveate doctor``: what this machine can do, and what is missing, and why."""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from rich.console import Console
+from rich.text import Text
+from tyro.conf import FlagCreatePairsOff, arg
+
+from foveate.app import probes
+from foveate.app.exits import Exit
+from foveate.app.presets import presets
+
+_H264 = ("libx264", "libopenh264")  # encoders whose video browsers play
+
+Line = tuple[bool | None, str, str]  # fine, missing or merely told; subject; what is to say of it
+
+
+def doctor(
+    json: FlagCreatePairsOff[Annotated[bool, arg(help="As JSON, for programs.", help_behavior_hint="")]] = False,
+) -> int:
+    """Say what this machine can do, what is missing and why, and what brings it."""
+    facts = examine()
+    if json:
+        print(json_text.dumps(facts, indent=2), flush=True)
+        return Exit.DONE
+    console = Console(highlight=False, soft_wrap=True)
+    for title, lines in _report(facts):
+        console.print(Text(title, "bold"))
+        for line in lines:
+            console.print(_shown(line))
+    return Exit.DONE
+
+
+def examine() -> dict[str, Any]:
+    """Everything that doctor knows, as plain data."""
+    installed = probes.extras()
+    missing = {
+        name: [package for package, version in packages.items() if not version] for name, packages in installed.items()
+    }
+    return {
+        "system": probes.system(),
+        "video": probes.video(),
+        "arrays": probes.arrays(),
+        "gpu": probes.graphics(),
+        "extras": {
+            name: {"packages": packages, "install": probes.install_command(name) if missing[name] else None}
+            for name, packages in installed.items()
+        },
+        "presets": {name: str(path) for name, path in presets().items()},
+    }
+
+
+def _report(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
+    system = facts["system"]
+    yield (
+        "Machine",
+        [
+            (None, "foveate", f"{system['foveate']}, Python {system['python']}"),
+            (None, "system", system["system"]),
+            (
+                None,
+                "processor",
+                f"{system['processor']}, {system['cores']} cores, {system['memory_gib']} GiB of memory",
+            ),
+        ],
+    )
+    yield "Engines", _engines(facts)
+    yield "Video", _video(facts["video"])
+    yield "Extras", [_extra(name, extra) for name, extra in facts["extras"].items()]
+    yield "Presets", [(True, name, path) for name, path in facts["presets"].items()]
+
+
+def _engines(facts: Mapping[str, Any]) -> list[Line]:
+    arrays, gpu = facts["arrays"], facts["gpu"]
+    libraries = f"NumPy {arrays['numpy']}, OpenCV {arrays['opencv']} with {arrays['threads']} threads"
+    lines: list[Line] = [(True, "cpu", f"{libraries}; {' '.join(arrays['features'][-4:])}")]
+    if gpu["problem"]:
+        return [*lines, (False, "cuda", f"no GPU to use: {gpu['problem']}")]
+    devices = "; ".join(gpu["devices"]) or "a device"
+    return [
+        *lines,
+        (None, "cuda", f"{devices}, driver {gpu['driver']}, CUDA {gpu['cuda']}; see the extra of this name"),
+    ]
+
+
+def _video(video: Mapping[str, Any]) -> list[Line]:
+    absent = [name for name, there in video["decoders"].items() if not there]
+    present = [name for name, there in video["decoders"].items() if there]
+    encoders = [name for name, there in video["encoders"].items() if there]
+    browsers = any(name in _H264 for name in encoders)
+    return [
+        (None, "libraries", f"PyAV {video['pyav']} with FFmpeg {video['ffmpeg']}"),
+        (not absent, "reads", ", ".join(present) + (f"; not {', '.join(absent)}" if absent else "")),
+        (browsers, "overlay", ", ".join(encoders) + ("" if browsers else "; no H.264, which browsers play")),
+    ]
+
+
+def _extra(name: str, extra: Mapping[str, Any]) -> Line:
+    packages = ", ".join(f"{package} {version}" for package, version in extra["packages"].items() if version)
+    absent = ", ".join(package for package, version in extra["packages"].items() if not version)
+    return (not absent, name, packages if not absent else f"lacks {absent}: {extra['install']}")
+
+
+def _shown(line: Line) -> Text:
+    fine, subject, text = line
+    mark, style = {True: ("+", "green"), False: ("-", "yellow"), None: (" ", "")}[fine]
+    return Text.assemble("  ", (f"{mark} {subject:<10}", style), " ", text)

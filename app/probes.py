@@ -1,0 +1,164 @@
+"""Questions about this machine. None of them can end or hang the process: drivers are asked in child processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, Literal
+
+_LIMIT = 10.0  # seconds for a child process
+_DRIVER: Final = Path("/proc/driver/nvidia/version")
+_DECODERS: Final = ("h264", "hevc", "vp9", "av1")
+_ENCODERS: Final = ("libx264", "libopenh264", "mpeg4")
+_ASK_CUDA: Final = """
+import ctypes, json
+cuda = ctypes.CDLL("libcuda.so.1")
+version, count = ctypes.c_int(), ctypes.c_int()
+code = cuda.cuInit(0) or cuda.cuDriverGetVersion(ctypes.byref(version)) or cuda.cuDeviceGetCount(ctypes.byref(count))
+print(json.dumps({"code": code, "version": version.value, "devices": count.value}))
+"""
+
+
+def system() -> dict[str, Any]:
+    """Interpreter, operating system, processor, memory."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "foveate": metadata.version("foveate"),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": cores,
+        "memory_gib": _memory(),
+    }
+
+
+def video() -> dict[str, Any]:
+    """What PyAV's own FFmpeg can read and write."""
+    import av
+
+    return {
+        "pyav": av.__version__,
+        "ffmpeg": getattr(av, "ffmpeg_version_info", "unknown"),
+        "decoders": {name: _has_codec(name, "r") for name in _DECODERS},
+        "encoders": {name: _has_codec(name, "w") for name in _ENCODERS},
+    }
+
+
+def arrays() -> dict[str, Any]:
+    """OpenCV's threads and the processor features that it uses."""
+    import cv2
+    import numpy as np
+
+    features = cv2.getCPUFeaturesLine()
+    return {
+        "numpy": np.__version__,
+        "opencv": cv2.__version__,
+        "threads": cv2.getNumThreads(),
+        "features": [name for name in features.replace("*", "").split() if not name.endswith("?")],
+    }
+
+
+def graphics() -> dict[str, Any]:
+    """NVIDIA's driver and devices; ``problem`` says why there is no GPU to use, or is None."""
+    found: dict[str, Any] = {"driver": _driver(), "devices": _devices(), "problem": None}
+    cuda = _cuda()
+    if found["driver"] is None and not cuda.get("devices"):
+        found["problem"] = "no NVIDIA driver is loaded"
+    elif "error" in cuda:
+        found["problem"] = cuda["error"]
+    elif cuda["code"] or not cuda["devices"]:
+        found["problem"] = f"the driver offers no device (CUDA error {cuda['code']})"
+    else:
+        found["cuda"] = f"{cuda['version'] // 1000}.{cuda['version'] % 1000 // 10}"
+    return found
+
+
+def extras() -> dict[str, dict[str, str | None]]:
+    """For each optional extra, its packages and their installed versions; None where one is missing."""
+    found: dict[str, dict[str, str | None]] = {}
+    for requirement in metadata.requires("foveate") or []:
+        name = re.match(r"[\w.-]+", requirement)
+        extra = re.search(r"extra\s*==\s*[\"']([\w-]+)[\"']", requirement)
+        if name and extra and name[0] != "foveate" and extra[1] != "dev":
+            found.setdefault(extra[1], {})[name[0]] = _version(name[0])
+    return found
+
+
+def install_command(extra: str) -> str:
+    """The pip command that brings ``extra``: from the folder where Foveate was installed from one."""
+    origin = metadata.distribution("foveate").read_text("direct_url.json")
+    address = json.loads(origin) if origin else {}
+    folder = address.get("url", "").removeprefix("file://") if "dir_info" in address else ""
+    editable = "-e " if address.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{folder or 'foveate'}[{extra}]'"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _has_codec(name: str, mode: Literal["r", "w"]) -> bool:
+    import av
+
+    try:
+        av.codec.Codec(name, mode)
+    except ValueError:  # PyAV's UnknownCodecError
+        return False
+    return True
+
+
+def _processor() -> str:
+    names = re.search(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    return names[1] if names else platform.processor() or platform.machine()
+
+
+def _memory() -> float | None:
+    """GiB that this process may use: the machine's, or less where a control group says so."""
+    machine = re.search(r"^MemTotal:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
+    limit = _text(Path("/sys/fs/cgroup/memory.max")).strip()
+    amounts = [int(machine[1]) * 1024] if machine else []
+    amounts += [int(limit)] if limit.isdigit() else []
+    return round(min(amounts) / 2**30, 1) if amounts else None
+
+
+def _driver() -> str | None:
+    found = re.search(r"\d+\.\d+(\.\d+)?", _text(_DRIVER))
+    return found[0] if found else None
+
+
+def _devices() -> list[str]:
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    return [line.strip() for line in (_child(query) or "").splitlines() if line.strip()]
+
+
+def _cuda() -> dict[str, Any]:
+    said = _child([sys.executable, "-c", _ASK_CUDA])
+    if said is None:
+        return {"error": "the CUDA driver library, libcuda.so.1, is missing or does not load"}
+    answer: dict[str, Any] = json.loads(said)
+    return answer
+
+
+def _child(command: list[str]) -> str | None:
+    """What ``command`` prints; None where it is missing, fails, or takes longer than the time limit."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,142 @@
+"""Flags, presets, and the one line that says what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from foveate.app.arguments import run_arguments
+from foveate.app.flags import leaves, spelling, spellings
+from foveate.app.presets import load_preset, presets
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.settings import Settings
+
+
+def test_no_flags_are_the_defaults() -> None:
+    arguments = run_arguments(["clip.mp4"])
+    assert arguments.address == "clip.mp4"
+    assert arguments.settings == Settings()
+    assert (arguments.out, arguments.overlay, arguments.quiet, arguments.debug) == ((), None, False, False)
+
+
+def test_flags_plain_and_grouped() -> None:
+    arguments = run_arguments(
+        "clip.mp4 -b 100 --memory stream --frames 5 --stream 1 --source.rate 30 --cache.no-enabled "
+        "--change.keyframe-interval 7 --analysis-level 1 --patches -q".split()
+    )
+    settings = arguments.settings
+    assert (settings.budget, settings.analysis_level, settings.patches) == (100, 1, True)
+    assert (settings.source.frames, settings.source.stream, settings.source.rate) == (5, 1, 30.0)
+    assert settings.allocation.memory == "stream"
+    assert (settings.cache.enabled, settings.change.keyframe_interval) == (False, 7)
+    assert arguments.quiet
+
+
+def test_the_plain_spelling_and_the_full_one_are_the_same_flag() -> None:
+    plain, full = run_arguments(["c", "--frames", "5"]), run_arguments(["c", "--source.frames", "5"])
+    assert plain == full
+
+
+def test_values_one_behind_another_or_each_with_its_flag() -> None:
+    arguments = run_arguments(["c", "-o", "a.jsonl", "b.npz", "--out", "c.parquet", "--query", "red car", "dog"])
+    assert arguments.out == ("a.jsonl", "b.npz", "c.parquet")
+    assert arguments.settings.query == ("red car", "dog")
+
+
+def test_a_name_that_begins_with_a_dash() -> None:
+    assert run_arguments(["-b", "5", "--", "-clip.mp4"]).address == "-clip.mp4"
+
+
+def test_every_setting_has_a_flag_of_its_own_and_a_help_text() -> None:
+    names = spellings()
+    assert len(names) == len(set(names))
+    assert all(info.description for _, info in leaves())
+
+
+def test_every_flag_appears_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        run_arguments(["--help"])
+    assert end.value.code == 0
+    told = capsys.readouterr()
+    for name in spellings():
+        assert name in told.out
+    assert told.out.index("--budget") < told.out.index("--memory") < told.out.index("--engine")
+    assert told.err == ""
+
+
+def test_a_preset_by_name_and_flags_on_top() -> None:
+    assert run_arguments(["c", "--config", "stream"]).settings.allocation.memory == "stream"
+    assert run_arguments(["c", "--config=stream", "--memory", "frame"]).settings.allocation.memory == "frame"
+    assert run_arguments(["--memory", "frame", "-c", "stream", "c"]).settings.allocation.memory == "frame"
+
+
+def test_a_file_of_settings(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('budget = 50\nquery = ["dog"]\n[source]\nframes = 9\n')
+    settings = run_arguments(["c", "--config", str(file), "--budget", "60"]).settings
+    assert (settings.budget, settings.query, settings.source.frames) == (60, ("dog",), 9)
+    assert run_arguments(["c", "--config", str(file), "--query", "cat"]).settings.query == ("cat",)
+
+
+def test_the_presets_that_come_along_are_valid() -> None:
+    assert {"default", "stream"} <= presets().keys()
+    for name in presets():
+        load_preset(name)
+    assert load_preset("default") == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("budgett = 3", "budgett is not a setting; did you mean budget?"),
+        ("[allocation]\nmemroy = 'frame'", "allocation.memroy is not a setting; did you mean allocation.memory?"),
+        ("memory = 'frame'", "memory is not a setting; did you mean allocation.memory?"),
+        ("budget = 0", "budget must be greater than or equal to 1, got 0"),
+        ("budget = 'many'", "budget must be a valid integer"),
+        ("budget = 3\n[allocation]\nmerge = 2", "budget must be at least 4"),
+        ("source = 3", "source must be"),
+        ("budget = ", "is not valid TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        run_arguments(["c", "--config", str(file)])
+    assert said in str(caught.value)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "SOURCE is missing; see foveate run --help"),
+        ("a b", "unexpected 'b'"),
+        ("a --bugdet 3", "unknown option --bugdet; did you mean --budget?"),
+        ("a --memroy frame", "did you mean --memory?"),
+        ("a --cut-share 0.5", "did you mean --change.cut-share?"),
+        ("a --budget many", "'many'"),
+        ("a --budget", "missing value"),
+        ("a --budget 0", "--budget must be greater than or equal to 1, got 0"),
+        ("a --frames 0", "--frames must be greater than or equal to 1, got 0"),
+        ("a --change.threshold nan", "--change.threshold must"),
+        ("a --engine gpu", "invalid choice 'gpu'"),
+        ("a --query", "--query needs a value"),
+        ("a --out", "--out needs a value"),
+        ("a --config", "missing value"),
+        ("a --config strem", "did you mean stream?"),
+        ("a --config nowhere.toml", "cannot read the configuration nowhere.toml"),
+        ("a --config .", "cannot read the configuration ."),
+    ],
+)
+def test_what_is_wrong_with_a_flag_is_named(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        run_arguments(line.split())
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_spelling_follows_the_tree() -> None:
+    assert spelling(("change", "cut_share")) == "--change.cut-share"
+    assert spelling(("allocation", "memory")) == "--memory"
