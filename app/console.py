@@ -24,8 +24,12 @@ class Console:
         _, mark, rest = address.partition("://")
         if not mark:
             return
-        login, at, _ = rest.rpartition("@")
-        secrets = [login + at, login.partition(":")[2], *(found[1] for found in _KEYED.findall(rest))]
+        login = rest.rpartition("@")[0]
+        secrets = [
+            login if ":" in login else "",
+            login.partition(":")[2],
+            *(found[1] for found in _KEYED.findall(rest)),
+        ]
         self._secrets |= {form for text in secrets for form in (text, unquote(text)) if len(form) >= _SHORTEST}
 
     def clean(self, text: str) -> str:

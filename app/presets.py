@@ -30,7 +30,7 @@ def load_preset(name: str | None) -> Settings:
     try:
         return Settings.model_validate(_read(path))
     except ValidationError as error:
-        raise SettingsError(complaint(error, lambda keys: f"{path}: {'.'.join(keys)}")) from error
+        raise SettingsError(f"{path}: {complaint(error, '.'.join)}") from error
 
 
 def _find(name: str) -> Path:

@@ -45,7 +45,6 @@ class Selection:
     age: NDArray[np.int32]  # frames since its pixels last changed
     fresh: NDArray[np.bool_]  # changed or moved since last emitted there
     patches: NDArray[np.uint8] | None = None  # [K, PATCH, PATCH, 3] RGB, where asked for
-    heat: NDArray[np.float32] | None = None
     maps: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # over the Grid, by name, where asked for
     extras: Mapping[str, Any] = field(default_factory=dict)  # further scalars for the record
 

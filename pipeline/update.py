@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
@@ -17,7 +18,7 @@ class Update:
     geometry: Geometry
     keyframe: KeyframeReason | None
     changed: Mask  # bool[tiles]: tiles that differ from what the texture held
-    written: Mask  # bool[tiles]: tiles to write: the changed ones, or all of them on a keyframe
+    written: TileMask  # the tiles to write: the changed ones, or all of them on a keyframe
 
     @property
     def forgets(self) -> bool:

@@ -31,18 +31,20 @@ class Coverage:
         present = np.unique(tokens.lod).tolist()
         self._groups = [(lod, np.flatnonzero(tokens.lod == lod)) for lod in present]
         self._at = {lod: (tokens.row[at], tokens.column[at]) for lod, at in self._groups}
-        self._cells = np.maximum(self._sums(geometry.inside[None].astype(np.float32))[0], 1)
+        cells = self._sums(geometry.inside[None].astype(np.float32))[0]
+        self.everywhere = int(cells.sum()) == geometry.cells  # tokens of one frame do not overlap
+        self._cells = np.maximum(cells, 1)
 
     def means(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
         """Mean over the cells inside the picture: float32[M, grid] -> [M, K]."""
         return self._sums(maps * self._geometry.inside) / self._cells
 
-    def minima(self, grid: NDArray[np.int32], beyond: int) -> NDArray[np.int32]:
-        """Least value under each token: int32[grid] -> [K]; cells in the padding count as ``beyond``."""
-        padded = self._padded(np.where(self._geometry.inside, grid, np.int32(beyond))[None], beyond)
-        out = np.empty(self._count, np.int32)
+    def minima(self, maps: NDArray[np.int32], beyond: int) -> NDArray[np.int32]:
+        """Least value under each token: int32[M, grid] -> [M, K]; cells in the padding count as ``beyond``."""
+        padded = self._padded(np.where(self._geometry.inside, maps, np.int32(beyond)), beyond)
+        out = np.empty((len(maps), self._count), np.int32)
         for lod, at in self._groups:
-            out[at] = self._under(padded, lod).min(axis=(1, 2, 3))
+            out[:, at] = self._under(padded, lod).min(axis=(2, 3)).T
         return out
 
     def _sums(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -45,8 +45,9 @@ class Ledger:
 
     def emit(self, tokens: Tokens, coverage: Coverage) -> TokenAges:
         """Age and freshness of ``tokens``, which count as emitted from now on."""
-        age = coverage.minima(self._age, _NEVER)
-        waiting = coverage.minima(np.where(self._pending, np.int32(0), np.int32(1)), 1)
-        covered = spread_tokens(tokens, np.ones(len(tokens.lod), np.float32), self._geometry) > 0
-        self._pending &= ~covered
-        return TokenAges(np.where(age == _NEVER, 0, age).astype(np.int32), waiting == 0)
+        age, settled = coverage.minima(np.stack([self._age, ~self._pending]), _NEVER)
+        if coverage.everywhere:
+            self._pending[:] = False
+        else:
+            self._pending &= spread_tokens(tokens, np.ones(len(tokens.lod), np.float32), self._geometry) == 0
+        return TokenAges(np.where(age == _NEVER, np.int32(0), age), settled == 0)

@@ -28,7 +28,7 @@ class Problem:
     geometry: Geometry
     budget: int
     weight: Map  # what a unit of squared error in the cell counts; 0 in the padding
-    errors: tuple[Map, Map, Map, Map]  # squared error over the cell when shown at LOD 1, 2, 3, 4
+    errors: tuple[Map, ...]  # squared error over the cell when shown at LOD 1, 2, 3, 4
     kept: Map | None  # squared error of what the reader already holds; None: it holds nothing (memory "frame")
     channels: dict[str, Map]
     score: Map

@@ -141,7 +141,7 @@ class _Cascade:
         if self._reader is not None:
             if update.forgets:
                 self._reader.forget()
-            kept = self._reader.compare(levels, update.written)
+            kept = self._reader.compare(levels, update.written.tiles)
         if update.forgets:
             self._strategy.reset()
         score = scored.scores.score

@@ -84,16 +84,15 @@ class Held:
             raise RuntimeError("nothing is held before the first write")
         return self._planes
 
-    def write(self, planes: Planes, mask: Mask) -> None:
-        """Take over the tiles of ``mask`` from ``planes``."""
-        if mask.all():
+    def write(self, planes: Planes, tiles: TileMask) -> None:
+        """Take over ``tiles`` of ``planes``."""
+        if tiles.all:
             self._planes, self._own = planes, False
             return
-        if not mask.any():
+        if not tiles.any:
             return
         if not self._own:
             luma, cb, cr = (np.array(plane) for plane in self.planes())
             self._planes, self._own = (luma, cb, cr), True
-        tiles = TileMask(mask)
         for target, source in zip(self.planes(), planes, strict=True):
             tiles.copy(source, target, _per_plane(TILE, target, planes[0]))

@@ -62,9 +62,11 @@ class FlowSearch:
             return np.zeros((height, width, 2), np.float32), before[pixels.index]
         earlier = np.ascontiguousarray(before[pixels.index])
         motion = np.asarray(self._dis.calc(after, earlier, None))
-        rows, columns = np.indices((height, width), dtype=np.float32)
-        x, y = columns + motion[..., 0], rows + motion[..., 1]
-        return motion, np.asarray(cv2.remap(earlier, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
+        place = motion.copy()
+        place[..., 0] += np.arange(width, dtype=np.float32)
+        place[..., 1] += np.arange(height, dtype=np.float32)[:, None]
+        warped = cv2.remap(earlier, place, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        return motion, np.asarray(warped, np.uint8)
 
 
 def _room_around(changed: Mask) -> Rect:

@@ -6,6 +6,8 @@ are selected are ever converted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from foveate.pipeline.geometry import CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry,
 
 Samples = NDArray[np.float32]
 
-CHROMA_WEIGHT = np.float32(0.25)
+CHROMA_WEIGHT = 0.25
 """Weight of a squared chroma error against a luma error of the same pixel: what 4:2:0 codecs count, at any sampling."""
 
 
@@ -28,28 +30,24 @@ def halve(samples: NDArray[np.float32], into: Samples) -> Samples:
     return into
 
 
-def cell_squares(samples: Samples, level: int, scratch: Scratch) -> Samples:
-    """Sum of squares over the level-0 pixels of each cell, for ``samples`` shown at ``level``: float32[grid]."""
-    squares = np.multiply(samples, samples, out=scratch.array(f"squares{level}", samples.shape, np.float32))
+def cell_means(samples: Samples, level: int, scratch: Scratch) -> Samples:
+    """Mean over each cell of ``samples`` of ``level``: float32[grid], in ``scratch``; level 4 is returned as it is."""
     for k in range(level + 1, TOP_LEVEL + 1):
-        height, width = squares.shape
-        squares = halve(squares, scratch.array(f"squares{k}", (height // 2, width // 2), np.float32))
-    return squares * np.float32(4**TOP_LEVEL)
+        height, width = samples.shape
+        samples = halve(samples, scratch.array(f"mean{k}", (height // 2, width // 2), np.float32))
+    return samples
 
 
 class PlanePyramid:
     """One plane at every level from ``base`` (its own resolution: 0, or 1 for halved chroma) to 4.
 
-    The base is uint8 in 8-bit units; coarser levels are float32, exact 2x2 means in the same units. ``error[k]`` is,
-    for each cell, the squared error (8-bit units squared, summed over the level-0 pixels of the cell) of showing it
-    at level k instead of the base.
+    The base is uint8 in 8-bit units; coarser levels are float32, exact 2x2 means in the same units.
     """
 
     def __init__(self, geometry: Geometry, base: int) -> None:
         self.base = base
         self.pixels = np.zeros(geometry.level(base), np.uint8)
         self.coarse = [np.zeros(geometry.level(k), np.float32) for k in range(base + 1, TOP_LEVEL + 1)]
-        self.error = [np.zeros(geometry.grid, np.float32) for _ in self.coarse]
 
     def level(self, level: int) -> NDArray[np.uint8] | Samples:
         """The samples of ``level``; where that is finer than the base, the base."""
@@ -64,18 +62,21 @@ class PlanePyramid:
         if height < self.pixels.shape[0]:
             self.pixels[height:] = self.pixels[height - 1]
 
-    def rebuild(self, tiles: Rect, scratch: Scratch) -> None:
-        """Recompute the coarse levels and the errors over ``tiles`` from the base."""
+    def rebuild(self, tiles: Rect, scratch: Scratch) -> Iterator[tuple[int, Samples]]:
+        """Recompute the coarse levels over ``tiles`` from the base, finest first.
+
+        Yields each level with its error: per sample, the mean squared difference of the base to it. By Haar and
+        Parseval that is the mean square of the base less the square of its mean. Valid until the next one.
+        """
         pixels = self.pixels[tiles.scaled(TILE >> self.base).index]
         fine = scratch.array("fine", pixels.shape, np.float32)
         np.copyto(fine, pixels)
-        squares = cell_squares(fine, self.base, scratch)
-        cells = tiles.scaled(CELLS_PER_TILE).index
-        for offset, (coarse, error) in enumerate(zip(self.coarse, self.error, strict=True)):
-            level = self.base + 1 + offset
+        squares = np.multiply(fine, fine, out=scratch.array("squares", fine.shape, np.float32))
+        for level, coarse in enumerate(self.coarse, start=self.base + 1):
             fine = halve(fine, coarse[tiles.scaled(TILE >> level).index])
-            # Haar and Parseval: what a box mean loses is the difference of the sums of squares.
-            error[cells] = np.maximum(squares - cell_squares(fine, level, scratch), np.float32(0.0))
+            squares = halve(squares, scratch.array(f"squares{level}", fine.shape, np.float32))
+            error = np.multiply(fine, fine, out=scratch.array(f"error{level}", fine.shape, np.float32))
+            yield level, np.subtract(squares, error, out=error)
 
     def copy_tiles(self, other: PlanePyramid, tiles: TileMask) -> None:
         """Take over ``tiles`` from ``other``, all levels."""
@@ -85,44 +86,53 @@ class PlanePyramid:
 
 
 class Levels:
-    """The whole picture at every level: three plane pyramids of one size."""
+    """The whole picture at every level: three plane pyramids of one size.
+
+    ``errors[k - 1]`` is, for each cell, the squared error (8-bit units squared, summed over its level-0 pixels and all
+    planes, chroma by CHROMA_WEIGHT) of showing it at level k, k in 1..4, instead of the base. float32[grid].
+    """
 
     def __init__(self, geometry: Geometry, subsampled: bool, scratch: Scratch) -> None:
         self._scratch = scratch
         chroma_base = 1 if subsampled else 0
-        self.geometry = geometry
         self.luma = PlanePyramid(geometry, 0)
         self.cb = PlanePyramid(geometry, chroma_base)
         self.cr = PlanePyramid(geometry, chroma_base)
+        self.errors = tuple(np.zeros(geometry.grid, np.float32) for _ in range(TOP_LEVEL))
 
     @property
     def planes(self) -> tuple[PlanePyramid, PlanePyramid, PlanePyramid]:
         """Luma, Cb, Cr."""
         return self.luma, self.cb, self.cr
 
-    def update(self, planes: Planes, written: Mask) -> None:
+    def update(self, planes: Planes, written: TileMask) -> None:
         """Write the tiles of ``written`` and rebuild exactly what depends on them."""
-        tiles, rects = TileMask(written), loose_cover(written)
         for pyramid, plane in zip(self.planes, planes, strict=True):
-            pyramid.write(plane, tiles)
-            for rect in rects:
-                pyramid.rebuild(rect, self._scratch)
+            pyramid.write(plane, written)
+        for rect in loose_cover(written.tiles):
+            self._rebuild(rect)
+
+    def _rebuild(self, tiles: Rect) -> None:
+        totals: dict[int, Samples] = {}
+        for level, error in self.luma.rebuild(tiles, self._scratch):
+            totals[level] = self._scratch.array(f"total{level}", error.shape, np.float32)
+            np.copyto(totals[level], error)
+        for chroma in (self.cb, self.cr):
+            for level, error in chroma.rebuild(tiles, self._scratch):
+                cv2.scaleAdd(error, CHROMA_WEIGHT, totals[level], dst=totals[level])
+        cells = tiles.scaled(CELLS_PER_TILE).index
+        for level, total in totals.items():
+            mean = cell_means(total, level, self._scratch)
+            np.multiply(mean, np.float32(4**TOP_LEVEL), out=mean)
+            np.maximum(mean, np.float32(0.0), out=self.errors[level - 1][cells])
 
     def copy_tiles(self, other: Levels, tiles: Mask) -> None:
         """Take over ``tiles`` from ``other``: pixels and levels. The errors are taken over whole."""
         mask = TileMask(tiles)
         for mine, theirs in zip(self.planes, other.planes, strict=True):
             mine.copy_tiles(theirs, mask)
-            for target, source in zip(mine.error, theirs.error, strict=True):
-                target[:] = source
-
-    def error(self, level: int) -> Samples:
-        """float32[grid]: squared error over each cell when shown at ``level`` (1..4), all planes together."""
-        total = self.luma.error[level - 1].copy()
-        for chroma in (self.cb, self.cr):
-            if level > chroma.base:
-                total += CHROMA_WEIGHT * chroma.error[level - 1 - chroma.base]
-        return total
+        for target, source in zip(self.errors, other.errors, strict=True):
+            np.copyto(target, source)
 
 
 class LevelRing:
@@ -142,15 +152,15 @@ class LevelRing:
         """The copy that was written last."""
         return self._slots[self._newest]
 
-    def update(self, planes: Planes, written: Mask) -> Levels:
+    def update(self, planes: Planes, written: TileMask) -> Levels:
         """Write into the oldest copy and return it. It stays as it is for the next ``copies - 1`` updates."""
         turn = (self._newest + 1) % len(self._slots)
-        slot, lag = self._slots[turn], self._stale[turn] & ~written
+        slot, lag = self._slots[turn], self._stale[turn] & ~written.tiles
         if lag.any():
             slot.copy_tiles(self.newest, lag)
         slot.update(planes, written)
         for stale in self._stale:
-            stale |= written
+            stale |= written.tiles
         self._stale[turn][:] = False
         self._newest = turn
         return slot

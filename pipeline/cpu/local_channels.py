@@ -10,7 +10,7 @@ from foveate.pipeline.frames import Colour
 
 Map = NDArray[np.float32]
 
-SALIENCY_GAIN = np.float32(4.0)
+SALIENCY_GAIN = 4.0
 """Centre-surround differences of natural pictures rarely exceed a quarter of the range."""
 
 
@@ -21,14 +21,6 @@ def unit_luma(samples: NDArray[np.uint8] | Map, colour: Colour) -> Map:
     unit -= np.float32(low)
     unit *= np.float32(1.0 / span)
     return np.clip(unit, 0.0, 1.0, out=unit)
-
-
-def unit_chroma(samples: NDArray[np.uint8] | Map, colour: Colour) -> Map:
-    """Cb or Cr in 8-bit units -> [-0.5, 0.5], by the stream's range."""
-    unit = samples.astype(np.float32)
-    unit -= np.float32(128.0)
-    unit *= np.float32(1.0 / (255.0 if colour.full_range else 224.0))
-    return unit
 
 
 def enlarged(samples: Map, factor: int) -> Map:
@@ -59,23 +51,30 @@ def edges_inverted(luma: Map) -> Map:
 
 
 def opponents(cb: Map, cr: Map) -> tuple[Map, Map]:
-    """Red-green (R - G) and blue-yellow (B - (R + G)/2), both halved, from unit chroma by BT.601's matrix."""
-    red_green = np.float32(1.058) * cr + np.float32(0.172) * cb
-    blue_yellow = np.float32(0.972) * cb - np.float32(0.172) * cr
-    return red_green, blue_yellow
+    """Red-green (R - G) and blue-yellow (B - (R + G)/2), both halved, from Cb and Cr by BT.601's matrix.
+
+    In 8-bit units and up to a constant, which a difference of levels does not see.
+    """
+    red_green = cv2.addWeighted(cr, 1.058, cb, 0.172, 0.0)
+    blue_yellow = cv2.addWeighted(cb, 0.972, cr, -0.172, 0.0)
+    return np.asarray(red_green, np.float32), np.asarray(blue_yellow, np.float32)
 
 
-def centre_surround(centre: tuple[Map, ...], surround: tuple[Map, ...]) -> Map:
-    """Mean over the feature pairs of |centre - surround|, times a fixed gain, clipped to 1.
+def centre_surround(centre: tuple[Map, Map, Map], surround: tuple[Map, Map, Map], colour: Colour) -> Map:
+    """Mean over (Y, Cb, Cr)'s luma, red-green and blue-yellow of |centre - surround|, times a gain, clipped to 1.
 
-    After Itti, Koch and Niebur (1998), with one scale pair instead of six.
+    Arguments are in 8-bit units, ``surround`` at a coarser level. After Itti, Koch and Niebur (1998), with one pair
+    of scales instead of six.
     """
     factor = centre[0].shape[0] // surround[0].shape[0]
-    total = np.zeros_like(centre[0])
-    for fine, coarse in zip(centre, surround, strict=True):
-        total += np.asarray(cv2.absdiff(fine, enlarged(coarse, factor)))
-    total *= SALIENCY_GAIN / np.float32(len(centre))
-    return np.minimum(total, np.float32(1.0), out=total)
+    fine, coarse = (centre[0], *opponents(*centre[1:])), (surround[0], *opponents(*surround[1:]))
+    luma, red_green, blue_yellow = (
+        cv2.absdiff(near, enlarged(far, factor)) for near, far in zip(fine, coarse, strict=True)
+    )
+    luma_span, chroma_span = (255.0, 255.0) if colour.full_range else (219.0, 224.0)
+    total = cv2.add(red_green, blue_yellow)
+    cv2.addWeighted(luma, SALIENCY_GAIN / luma_span / 3, total, SALIENCY_GAIN / chroma_span / 3, 0.0, dst=total)
+    return np.asarray(np.minimum(total, np.float32(1.0), out=np.asarray(total)), np.float32)
 
 
 def grid_means(values: Map, side: int) -> Map:

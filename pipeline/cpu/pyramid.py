@@ -27,7 +27,7 @@ class State:
     """What the Cascade reads of one frame. All but ``levels`` is its own copy."""
 
     update: Update
-    errors: tuple[Map, Map, Map, Map]  # float32[grid]: squared error over the cell when shown at level 1, 2, 3, 4
+    errors: tuple[Map, ...]  # float32[grid]: squared error over the cell when shown at level 1, 2, 3, 4
     picture: NDArray[np.uint8]  # luma at the flow level
     colours: tuple[Map, Map, Map]  # luma, Cb, Cr of each cell, in 8-bit units
     grid: dict[str, Map]  # channels by name, float32[grid]
@@ -56,14 +56,14 @@ class _Pyramid:
 
     def write(self, update: Update) -> State:
         """Write one Update, and gather what the Cascade reads."""
-        still = not update.written.any()
+        still = not update.written.any
         if self._last is not None and still and not self._moving:
             self._last = replace(self._last, update=update)
             return self._last
         moving = not update.forgets and bool(update.changed.any())
         before = self._stack.remember(self._ring.newest) if moving else None
         levels = self._ring.newest if still else self._ring.update(planes_of(update.frame), update.written)
-        self._stack.update(levels, update.written)
+        self._stack.update(levels, update.written.tiles)
         self._stack.set_motion(levels, before, update)
         self._moving = moving
         self._last = self._state(update, levels)
@@ -75,7 +75,7 @@ class _Pyramid:
         luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
         return State(
             update,
-            (levels.error(1), levels.error(2), levels.error(3), levels.error(4)),
+            tuple(error.copy() for error in levels.errors),
             np.rint(levels.luma.level(self._flow_level)).astype(np.uint8),
             (luma, cb, cr),
             grid,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
-from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cell_squares
+from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cell_means
 from foveate.pipeline.cpu.sampling import Index, enlarged_blocks
 from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
@@ -44,17 +44,18 @@ class Reader:
         return self.error
 
     def _error(self, levels: Levels, tiles: Rect) -> NDArray[np.float32]:
-        total = np.zeros((0, 0), np.float32)
+        error = np.zeros((0, 0), np.float32)
         for pyramid, plane in zip(levels.planes, self.planes, strict=True):
             index = tiles.scaled(TILE >> pyramid.base).index
             pixels = pyramid.pixels[index]
             difference = self._scratch.array("difference", pixels.shape, np.uint8)
             cv2.absdiff(pixels, plane[index], dst=difference)
-            samples = self._scratch.array("samples", pixels.shape, np.float32)
-            np.copyto(samples, difference)
-            squares = cell_squares(samples, pyramid.base, self._scratch)
-            total = total + CHROMA_WEIGHT * squares if total.size else squares
-        return total
+            squares = self._scratch.array("squares", pixels.shape, np.float32)
+            np.copyto(squares, difference)
+            np.multiply(squares, squares, out=squares)
+            mean = cell_means(squares, pyramid.base, self._scratch)
+            error = error + np.float32(CHROMA_WEIGHT) * mean if error.size else mean.copy()
+        return error * np.float32(4**TOP_LEVEL)
 
     def paint(self, levels: Levels, tokens: Tokens) -> None:
         """Show the reader ``tokens``, sampled from ``levels``."""

@@ -30,7 +30,7 @@ class _Window:
 
     def read(self, pyramid: PlanePyramid, level: int) -> Map:
         """Samples of ``level`` over the outer rectangle."""
-        return pyramid.level(level)[self.outer.scaled(CELL >> level).index].astype(np.float32)
+        return np.ascontiguousarray(pyramid.level(level)[self.outer.scaled(CELL >> level).index], np.float32)
 
     def crop(self, values: Map, level: int) -> Map:
         """The inner part of ``values``, which cover the outer rectangle at ``level``."""
@@ -74,13 +74,11 @@ class ChannelStack:
         return {name: window.crop(values, self.level) for name, values in maps.items()}
 
     def _saliency(self, levels: Levels, window: _Window) -> Map:
-        def features(level: int) -> tuple[Map, Map, Map]:
-            luma = local.unit_luma(window.read(levels.luma, level), self._colour)
-            cb = local.unit_chroma(window.read(levels.cb, level), self._colour)
-            cr = local.unit_chroma(window.read(levels.cr, level), self._colour)
-            return luma, *local.opponents(cb, cr)
+        def read(level: int) -> tuple[Map, Map, Map]:
+            luma, cb, cr = (window.read(plane, level) for plane in levels.planes)
+            return luma, cb, cr
 
-        saliency = local.centre_surround(features(_SALIENCY_LEVEL), features(TOP_LEVEL))
+        saliency = local.centre_surround(read(_SALIENCY_LEVEL), read(TOP_LEVEL), self._colour)
         return local.enlarged(saliency, 1 << (_SALIENCY_LEVEL - self.level))
 
     def _store(self, name: str, values: Map, cells: Rect) -> None:

@@ -16,7 +16,9 @@ class TileMask:
 
     def __init__(self, tiles: Mask) -> None:
         self.tiles = tiles
-        self._box = around(tiles) if tiles.any() else Rect(0, 0, 0, 0)
+        self.any = bool(tiles.any())
+        self.all = bool(tiles.all())
+        self._box = around(tiles) if self.any else Rect(0, 0, 0, 0)
         self._dense = bool(tiles[self._box.index].all())
         self._pixels: dict[int, NDArray[np.uint8]] = {}
 
@@ -31,8 +33,8 @@ class TileMask:
             cv2.copyTo(pixels, self._mask(side)[:rows, :columns], into[:rows, :columns])
 
     def _mask(self, side: int) -> NDArray[np.uint8]:
-        if side not in self._pixels:
+        mask = self._pixels.get(side)
+        if mask is None:
             inner = self.tiles[self._box.index].view(np.uint8)
-            size = (inner.shape[1] * side, inner.shape[0] * side)
-            self._pixels[side] = np.asarray(cv2.resize(inner, size, interpolation=cv2.INTER_NEAREST), np.uint8)
-        return self._pixels[side]
+            mask = self._pixels[side] = inner.repeat(side, axis=1).repeat(side, axis=0)
+        return mask

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
 from foveate.pipeline.cpu.scratch import Scratch
+from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
@@ -41,7 +42,7 @@ class Uploader:
         """The Update of ``frame``; what it writes counts as held from now on."""
         changed, keyframe = self._examine(frame)
         self._since_keyframe = 0 if keyframe else self._since_keyframe + 1
-        written = np.ones_like(changed) if keyframe else changed
+        written = TileMask(np.ones_like(changed) if keyframe else changed)
         self._held.write(planes_of(frame), written)
         return Update(frame, self._geometry, keyframe, changed, written)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.overlay_heat import HeatScale, draw_heat
 from foveate.pipeline.sinks.overlay_layout import Image, fitted, layout_for
 from foveate.pipeline.sinks.overlay_legend import BACKGROUND, draw_legend
-from foveate.pipeline.sinks.overlay_scale import resized
+from foveate.pipeline.sinks.overlay_scale import picture_at
 from foveate.pipeline.sinks.overlay_tokens import draw_tokens
 
 
@@ -33,7 +32,7 @@ class OverlayPicture:
         canvas = np.full((layout.height, layout.width, 3), BACKGROUND, np.uint8)
         draw_legend(canvas[layout.legend.slices], selection, self._budget, self._scale.top, layout.font)
         left, right = (fitted(frame.width, frame.height, box) for box in (layout.picture, layout.score))
-        picture = resized(picture_rgb(frame), left.width, left.height)
+        picture = picture_at(frame, left.width, left.height)
         score = picture.copy()
         draw_tokens(picture, selection)
         draw_heat(score, selection, self._scale.top)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 
+from foveate.pipeline.colour import picture_rgb
+from foveate.pipeline.frames import Frame, Plane
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.sinks.overlay_layout import Image, Map
 
@@ -23,11 +27,20 @@ def enlarged(coarse: Map, step: int, selection: Selection, shape: tuple[int, ...
     return image
 
 
-def resized(picture: Image, width: int, height: int) -> Image:
-    """The picture at another size; enlarged without smoothing, so that pixels stay pixels."""
-    if picture.shape[:2] == (height, width):
-        return picture
-    method = cv2.INTER_NEAREST if width >= picture.shape[1] else cv2.INTER_AREA
-    result = np.empty((height, width, 3), np.uint8)
-    cv2.resize(picture, (width, height), result, interpolation=method)
+def picture_at(frame: Frame, width: int, height: int) -> Image:
+    """The frame's picture at another size: reduced by areas, or enlarged so that pixels stay pixels."""
+    if width < frame.width or height < frame.height:  # planes first, which leaves less to convert
+        chroma = frame.chroma
+        if chroma is not None:
+            size = ((width + 1) // 2, (height + 1) // 2) if frame.subsampled else (width, height)
+            chroma = _reduced(chroma[0], *size), _reduced(chroma[1], *size)
+        return picture_rgb(replace(frame, luma=_reduced(frame.luma, width, height), chroma=chroma))
+    image = np.empty((height, width, 3), np.uint8)
+    cv2.resize(picture_rgb(frame), (width, height), image, interpolation=cv2.INTER_NEAREST)
+    return image
+
+
+def _reduced(plane: Plane, width: int, height: int) -> Plane:
+    result = np.empty((height, width), np.uint8)
+    cv2.resize(plane, (width, height), result, interpolation=cv2.INTER_AREA)
     return result

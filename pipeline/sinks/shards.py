@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import PATCH, Header, Selection
-from foveate.pipeline.sinks.destination import claim, write_whole
+from foveate.pipeline.sinks.destination import cannot_write, claim, write_whole
 from foveate.pipeline.sinks.header import header_json
 
 Arrays = dict[str, NDArray[Any]]
@@ -84,8 +84,11 @@ class ShardSink:
         """Make sure that the files can be written, and remove those of an earlier run. Raises SinkError."""
         claim(self._path, header)
         self._header = json.loads(header_json(header))
-        for stale in (self._path, *_followers(self._path)):
-            stale.unlink(missing_ok=True)
+        try:
+            for stale in (self._path, *_followers(self._path)):
+                stale.unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot_write(self._path, error) from error
 
     def write(self, frame: Frame, selection: Selection) -> None:
         """Keep one record, and save the shard when it is full. Raises SinkError."""

@@ -16,7 +16,7 @@ from av.video.stream import VideoStream
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
-from foveate.pipeline.sources.decoding import Times, reason_of
+from foveate.pipeline.sources.decoding import Feed, Times, reason_of
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
 from foveate.pipeline.sources.truncation import missing_bytes
 
@@ -67,6 +67,7 @@ class ContainerFeed:
         """Open the file and choose the stream. Raises SourceError."""
         name = shown(str(path))
         self._path = path
+        self._settings = settings
         self._container = open_container(path, settings, name)
         try:
             self._describe(choose_stream(self._container, settings.stream, name), settings)
@@ -98,6 +99,22 @@ class ContainerFeed:
         except OSError:
             return "the file is gone"
         return f"the file is cut short: {missing} bytes are missing" if missing else None
+
+    def tail(self, ticks: int) -> Feed | None:
+        """The same file once more, from the last keyframe before a time on; None if it cannot be sought."""
+        if self.times != "stream" or self.decode_order or not self._path.is_file():
+            return None
+        try:
+            feed = ContainerFeed(self._path, self._settings)
+        except SourceError:
+            return None
+        feed._stream.thread_type = "SLICE"
+        try:
+            feed._container.seek(ticks, stream=feed._stream)
+        except FFmpegError:
+            feed.close()
+            return None
+        return feed
 
     def close(self) -> None:
         """Release the container and the decoder."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 from typing import Literal, Protocol
 
 from av.error import FFmpegError
@@ -37,6 +38,9 @@ class Feed(Protocol):
     def shortfall(self) -> str | None:
         """Once the packets are through: why there are fewer than there should be, or None."""
 
+    def tail(self, ticks: int) -> Feed | None:
+        """A second feed from the last keyframe before a time on, decoding one frame at a time, if it can be."""
+
     def close(self) -> None:
         """Release everything. Safe to call twice."""
 
@@ -48,55 +52,95 @@ def record_damage(damage: Damage, message: str, frames: int = 1) -> None:
         damage.messages.append(message)
 
 
-def decoded(feed: Feed, damage: Damage) -> Iterator[VideoFrame]:
-    """Yield every frame that can be decoded, in presentation order; count the rest as damage.
+class FrameDecoder:
+    """The frames of a feed. Iterated once."""
 
-    A packet marked as cut short that turns out to be the last is not decoded: its error would come up while
-    the decoder is drained, where PyAV cannot read past it, and cost the intact frames behind it.
-    """
-    count = 0
-    for packet in _usable_packets(feed, damage):
-        for frame in _decode(feed, packet, damage):
-            count += 1
+    def __init__(self, feed: Feed, damage: Damage) -> None:
+        self._feed = feed
+        self._damage = damage
+        self._owed = 0  # packets whose frame has not come out yet
+        self._count = 0
+        self._last: int | None = None  # latest timestamp of a frame
+
+    def frames(self) -> Iterator[VideoFrame]:
+        """Yield every frame that can be decoded, in presentation order; count the rest as damage."""
+        for packet in self._packets():
+            self._owed += not packet.is_discard
+            yield from self._decode(packet)
+        yield from self._drain()
+        reason = self._feed.shortfall()
+        if reason is not None:
+            missing = (self._feed.frames or 0) - self._count - self._damage.frames
+            record_damage(self._damage, reason, max(missing, int(self._damage.frames == 0)))
+
+    def _packets(self) -> Iterator[Packet[VideoStream]]:
+        """Packets worth decoding. One marked as cut short is left out if it is the last."""
+        held: Packet[VideoStream] | None = None
+        try:
+            for packet in self._feed.packets():
+                if not packet.size:  # would end the decoder's work
+                    continue
+                if held is not None:
+                    yield held
+                held = packet if packet.is_corrupt else None
+                if held is None:
+                    yield packet
+        except FFmpegError as error:
+            record_damage(self._damage, f"reading stopped: {reason_of(error)}")
+        if held is not None:
+            record_damage(self._damage, "the last packet is cut short")
+
+    def _decode(self, packet: Packet[VideoStream]) -> Iterator[VideoFrame]:
+        try:
+            frames = self._feed.decoder.decode(packet)
+        except FFmpegError as error:
+            self._owed -= 1
+            record_damage(self._damage, f"a picture could not be decoded: {reason_of(error)}")
+            return
+        yield from self._counted(frames)
+
+    def _counted(self, frames: list[VideoFrame]) -> Iterator[VideoFrame]:
+        for frame in frames:
+            self._owed -= 1
+            self._count += 1
+            if frame.pts is not None:
+                self._last = frame.pts if self._last is None else max(self._last, frame.pts)
+            if frame.is_corrupt:
+                record_damage(self._damage, "a picture was decoded with errors")
             yield frame
-    for frame in _decode(feed, None, damage):
-        count += 1
-        yield frame
-    reason = feed.shortfall()
-    if reason is not None:
-        missing = feed.frames - count - damage.frames if feed.frames else 0
-        record_damage(damage, reason, max(missing, int(damage.frames == 0)))
 
+    def _drain(self) -> Iterator[VideoFrame]:
+        """The frames still inside the decoder.
 
-def _usable_packets(feed: Feed, damage: Damage) -> Iterator[Packet[VideoStream]]:
-    held: Packet[VideoStream] | None = None
-    try:
-        for packet in feed.packets():
-            if not packet.size:  # would end the decoder's work
-                continue
-            if held is not None:
-                yield held
-                held = None
-            if packet.is_corrupt:
-                held = packet
-            else:
-                yield packet
-    except FFmpegError as error:
-        record_damage(damage, f"reading stopped: {reason_of(error)}")
-    if held is not None:
-        record_damage(damage, "the last packet is cut short")
+        An error among them hides those behind it: PyAV cannot read on, and may not even tell. Where fewer
+        come out than went in, the end of the stream is decoded anew, without threads that look ahead.
+        """
+        try:
+            yield from self._counted(self._feed.decoder.decode(None))
+            failed = False
+        except FFmpegError:
+            failed = True
+        last = self._last
+        tail = self._feed.tail(last) if last is not None and self._owed > 0 else None
+        if tail is not None:
+            yield from self._rescued(tail, last or 0)
+        elif failed:
+            record_damage(self._damage, "the last pictures could not be decoded", max(self._owed, 1))
 
-
-def _decode(feed: Feed, packet: Packet[VideoStream] | None, damage: Damage) -> Iterator[VideoFrame]:
-    try:
-        frames = feed.decoder.decode(packet)
-    except FFmpegError as error:
-        record_damage(damage, f"a picture could not be decoded: {reason_of(error)}")
-        return
-    for frame in frames:
-        if frame.is_corrupt:
-            record_damage(damage, "a picture was decoded with errors")
-        yield frame
+    def _rescued(self, tail: Feed, last: int) -> Iterator[VideoFrame]:
+        """The frames and the errors that lie behind a time. What went wrong before is counted already."""
+        packets = FrameDecoder(tail, Damage())._packets()
+        try:
+            for packet in chain(packets, [None]):
+                try:
+                    frames = tail.decoder.decode(packet)
+                except FFmpegError as error:
+                    if packet is None or packet.pts is None or packet.pts > last:
+                        record_damage(self._damage, f"a picture could not be decoded: {reason_of(error)}")
+                    continue
+                yield from self._counted([f for f in frames if f.pts is not None and f.pts > last])
+        finally:
+            tail.close()
 
 
 def reason_of(error: FFmpegError) -> str:

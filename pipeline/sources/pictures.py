@@ -17,7 +17,7 @@ from foveate.pipeline.frames import Damage
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import numbered_files, shown
 from foveate.pipeline.sources.container import open_container
-from foveate.pipeline.sources.decoding import Times, record_damage
+from foveate.pipeline.sources.decoding import Feed, Times, record_damage
 from foveate.pipeline.sources.streams import choose_stream
 
 _TRIES = 10  # how many of the first files may be broken
@@ -32,7 +32,7 @@ class PictureFeed:
         self._damage = damage
         self.time_base = 1 / Fraction(settings.rate).limit_denominator(100_000)
         self.decoder = self._find_decoder(settings, shown(str(pattern)))
-        self.decoder.thread_type = "AUTO"
+        self.decoder.thread_type = "SLICE"  # looking ahead, it would lose good pictures behind a bad last one
         self.rate: float | None = settings.rate
         self.average_rate: float | None = settings.rate
         self.frames: int | None = len(self._files)
@@ -72,6 +72,10 @@ class PictureFeed:
 
     def shortfall(self) -> str | None:
         """Never short: every file was looked at."""
+        return None
+
+    def tail(self, ticks: int) -> Feed | None:
+        """None: nothing is lost at the end, because the decoder does not look ahead."""
         return None
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
-from foveate.pipeline.sources.decoding import Feed, decoded
+from foveate.pipeline.sources.decoding import Feed, FrameDecoder
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.orientation import UPRIGHT, OrientationReader, turn, turn_chroma
 from foveate.pipeline.sources.planes import PlaneReader
@@ -63,7 +63,7 @@ class VideoSource:
 
     def _stamped(self) -> Iterator[Stamped[VideoFrame]]:
         tick = float(self._feed.time_base)
-        for frame in decoded(self._feed, self.damage):
+        for frame in FrameDecoder(self._feed, self.damage).frames():
             ticks = frame.dts if self._feed.decode_order else frame.pts
             yield Stamped(frame, self._seconds(ticks), frame.duration * tick or None)
 

@@ -35,7 +35,7 @@ class FakeStream:
 
     count: int = 5
     error: BaseException | None = None
-    info: SourceInfo = SourceInfo("clip.mp4", 64, 48, 25.0, 5)
+    info: SourceInfo = field(default_factory=lambda: SourceInfo("clip.mp4", 64, 48, 25.0, 5))
     damage: Damage = field(default_factory=Damage)
     closed: bool = False
     opened_with: tuple[str, Settings, Sequence[Any]] | None = None
@@ -62,7 +62,7 @@ class FakeStream:
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
-@pytest.fixture()
+@pytest.fixture
 def start() -> Iterator[Start]:
     """Starts ``foveate`` with the given arguments, in the repository's root; what still runs at the end is killed."""
     running: list[subprocess.Popen[bytes]] = []
@@ -84,7 +84,7 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
-@pytest.fixture()
+@pytest.fixture
 def foveate(start: Start) -> Callable[..., tuple[int, str, str]]:
     """Runs ``foveate`` to its end: exit code, standard output, standard error."""
 
@@ -105,3 +105,15 @@ def long_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["ffmpeg", "-v", "error", "-stream_loop", "40", "-i", str(clip), "-c", "copy", str(path)], check=True
     )
     return path
+
+
+@pytest.fixture
+def fake() -> type[FakeStream]:
+    """The stream that needs no video."""
+    return FakeStream
+
+
+@pytest.fixture
+def clip() -> str:
+    """A real clip, named as from the repository's root."""
+    return "sample_videos/pedestrians.mp4"

@@ -19,10 +19,9 @@ def test_no_flags_are_the_defaults() -> None:
 
 
 def test_flags_plain_and_grouped() -> None:
-    arguments = run_arguments(
-        "clip.mp4 -b 100 --memory stream --frames 5 --stream 1 --source.rate 30 --cache.no-enabled "
-        "--change.keyframe-interval 7 --analysis-level 1 --patches -q".split()
-    )
+    plain = ["-b", "100", "--memory", "stream", "--frames", "5", "--stream", "1", "--analysis-level", "1", "--patches"]
+    grouped = ["--source.rate", "30", "--cache.no-enabled", "--change.keyframe-interval", "7"]
+    arguments = run_arguments(["clip.mp4", *plain, *grouped, "-q"])
     settings = arguments.settings
     assert (settings.budget, settings.analysis_level, settings.patches) == (100, 1, True)
     assert (settings.source.frames, settings.source.stream, settings.source.rate) == (5, 1, 30.0)

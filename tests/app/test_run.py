@@ -12,8 +12,146 @@ from foveate.app.console import Console
 from foveate.app.exits import Exit
 from foveate.app.run import run
 from foveate.app.signals import Interruption, interruptible
-from foveate.app.tally import Tally
 from foveate.pipeline.errors import SettingsError, SourceError
-from foveate.pipeline.frames import Damage
+from foveate.pipeline.frames import Damage, SourceInfo
 from foveate.pipeline.settings import Settings
-from tests_app_conftest import FakeStream, selection
+
+
+def arguments(**changes: Any) -> RunArguments:
+    return RunArguments(**{"address": "clip.mp4", "settings": Settings(), **changes})
+
+
+def test_a_clean_run(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = fake(count=5)
+    assert run(arguments(), stream.open, Console()) == Exit.DONE
+    assert stream.closed
+    out, err = capsys.readouterr()
+    assert out == ""  # records are the sinks' business
+    # 5 selections of 3 tokens each, a quarter of the tiles changed, half of the cells recomputed.
+    for said in ("5 frames", "1 keyframes", "15 tokens, 3.0 a frame", "changed 25.0%", "recomputed 50.0%"):
+        assert said in err
+    assert "decode" in err
+    assert "1.00    2.00    3.00" in err
+    assert "dropped 2 behind decode" in err
+
+
+def test_quiet_says_nothing(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments(quiet=True), fake().open, Console()) == Exit.DONE
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_frame_at_all(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments(), fake(count=0, info=SourceInfo("c", 1, 1, None, None)).open, Console()) == Exit.DONE
+    assert "0 frames" in capsys.readouterr().err
+
+
+def test_damage_is_told_also_when_quiet(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = fake(damage=Damage(3, ["packet 7 is cut", "and more"]))
+    assert run(arguments(quiet=True), stream.open, Console()) == Exit.DAMAGED
+    assert capsys.readouterr().err == (
+        "foveate: warning: the source is damaged: 3 pictures or packets could not be decoded (packet 7 is cut)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "suffixes"),
+    [
+        ({}, ["standard output"]),
+        ({"out": ("-",)}, ["standard output"]),
+        ({"out": ("a.jsonl",)}, ["a.jsonl"]),
+        ({"overlay": "a.mp4"}, []),
+        ({"out": ("-", "a.jsonl"), "overlay": "a.mp4"}, ["standard output", "a.jsonl"]),
+    ],
+)
+def test_where_records_go(fake: Any, changes: dict[str, Any], suffixes: list[str]) -> None:
+    stream = fake()
+    run(arguments(quiet=True, **changes), stream.open, Console())
+    _, _, sinks = stream.opened_with
+    assert [sink._name for sink in sinks if hasattr(sink, "_name")][: len(suffixes)] == suffixes
+    assert len(sinks) == len(suffixes) + ("overlay" in changes)
+
+
+def test_outputs_are_named_in_the_summary(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run(arguments(out=("-", "a.jsonl"), overlay="b.mp4"), fake().open, Console())
+    told = capsys.readouterr().err
+    assert "wrote a.jsonl\nwrote b.mp4\n" in told
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"out": ("a.foo",)}, "'.foo'"),
+        ({"out": ("a.jsonl", "./a.jsonl")}, "named twice"),
+        ({"out": ("-", "-")}, "named twice"),
+        ({"overlay": "a.avi"}, "'.avi'"),
+        ({"settings": Settings(query=("red car",))}, "query 'red car': this version has no query encoder yet"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_opens(fake: Any, changes: dict[str, Any], said: str) -> None:
+    stream = fake()
+    with pytest.raises(SettingsError, match=said):
+        run(arguments(**changes), stream.open, Console())
+    assert stream.opened_with is None
+
+
+def test_a_stage_error_passes_and_closes(fake: Any) -> None:
+    stream = fake(error=SourceError("gone"))
+    with pytest.raises(SourceError, match="gone"):
+        run(arguments(), stream.open, Console())
+    assert stream.closed
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run(
+    fake: Any, number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Struck(fake):  # type: ignore[misc]
+        def __iter__(self) -> Any:
+            for index, item in enumerate(super().__iter__()):
+                if index == 3:
+                    os.kill(os.getpid(), number)
+                yield item
+
+    before = signal.getsignal(number)
+    stream = Struck(count=100)
+    assert run(arguments(), stream.open, Console()) == code
+    assert stream.closed
+    assert capsys.readouterr().err == "interrupted after 3 frames\n"
+    assert signal.getsignal(number) is before
+
+
+def test_a_lost_interruption_is_raised_at_the_next_look() -> None:
+    with Interruption() as interruption:
+        interruption.check()
+        interruption.number = signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            interruption.check()
+
+
+def test_a_signal_that_the_parent_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with Interruption():
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_slow_opening_can_be_interrupted() -> None:
+    gate = threading.Event()
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with Interruption() as interruption, pytest.raises(KeyboardInterrupt):
+        interruptible(lambda: gate.wait(5.0))
+    gate.set()
+    assert interruption.code == 130
+
+
+def test_an_error_while_opening_passes_as_it_is() -> None:
+    error = SourceError("no such file")
+
+    def refuse() -> None:
+        raise error
+
+    with pytest.raises(SourceError) as caught:
+        interruptible(refuse)
+    assert caught.value is error

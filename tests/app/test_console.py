@@ -1,0 +1,67 @@
+"""Standard error: one line at a time, and no secrets."""
+
+import logging
+import sys
+import warnings
+
+import pytest
+
+from foveate.app.console import Console
+
+
+@pytest.mark.parametrize(
+    ("address", "secret"),
+    [
+        ("rtsp://user:secret@camera/live", "secret"),
+        ("rtsp://user:se/cr@et@camera/live", "se/cr@et"),
+        ("rtsp://user:s%40cret@camera/live", "s@cret"),
+        ("http://camera/live?token=abc123", "abc123"),
+        ("http://camera/live?x=1&API_KEY=abc123", "abc123"),
+    ],
+)
+def test_a_secret_appears_nowhere(address: str, secret: str, capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console()
+    console.learn(address)
+    for said in (address, f"cannot open {address}: refused", f"the server took {secret!r} ill"):
+        console.say(said)
+        console.error(said)
+        console.warn(said)
+    told = capsys.readouterr().err
+    assert secret not in told
+    assert "***" in told
+
+
+def test_an_address_never_seen_before_is_cleaned_too(capsys: pytest.CaptureFixture[str]) -> None:
+    Console().say("from rtsp://user:pw@camera/live")
+    assert capsys.readouterr().err == "from rtsp://***@camera/live\n"
+
+
+def test_plain_text_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console()
+    console.learn("a@b:c.mp4")
+    console.say("a@b:c.mp4: 3 tokens; key=5")
+    assert capsys.readouterr().err == "a@b:c.mp4: 3 tokens; key=5\n"
+
+
+def test_errors_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Console().error("first\n  second\tthird")
+    assert capsys.readouterr().err == "foveate: error: first second third\n"
+
+
+def test_what_libraries_warn_of_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        Console().take_warnings()
+        warnings.warn("old\nthing", stacklevel=1)
+        logging.getLogger("foveate.pipeline").warning("told to stop: %s", "decode")
+    assert capsys.readouterr().err == "foveate: warning: old thing\nfoveate: warning: told to stop: decode\n"
+
+
+def test_a_closed_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    Console().error("nobody hears this")
+    assert capsys.readouterr().out == ""

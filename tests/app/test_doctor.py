@@ -1,0 +1,78 @@
+"""``foveate doctor``: facts that can be checked otherwise, and probes that fail in every way."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy
+import pytest
+
+from foveate.app import doctor, probes
+from foveate.app.main import main
+
+
+def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    facts = json.loads(out)
+    assert facts["system"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert facts["arrays"]["numpy"] == numpy.__version__
+    assert facts["arrays"]["opencv"] == cv2.__version__
+    assert facts["video"]["decoders"]["h264"] is True  # the sample clips are in H.264
+    assert {"clip", "cuda", "vlm", "parquet", "plot"} <= facts["extras"].keys()
+    assert {"default", "stream"} <= facts["presets"].keys()
+
+
+def test_the_report_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for title in ("Machine", "Engines", "Video", "Extras", "Presets"):
+        assert f"{title}\n" in out
+
+
+def test_what_is_missing_comes_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "extras", lambda: {"vlm": {"torch": None, "numpy": "2"}, "plot": {"numpy": "2"}})
+    found = doctor.examine()["extras"]
+    assert found["vlm"]["install"].startswith("pip install ")
+    assert "[vlm]" in found["vlm"]["install"]
+    assert found["plot"]["install"] is None
+    assert doctor._extra("vlm", found["vlm"])[2].startswith("lacks torch: pip install ")
+
+
+@pytest.mark.parametrize(
+    ("driver", "answer", "problem"),
+    [
+        (None, {"error": "no library"}, "no NVIDIA driver is loaded"),
+        ("570.1", {"error": "no library"}, "no library"),
+        ("570.1", {"code": 100, "version": 12080, "devices": 0}, "the driver offers no device (CUDA error 100)"),
+        ("570.1", {"code": 0, "version": 12080, "devices": 1}, None),
+    ],
+)
+def test_why_there_is_no_gpu(
+    driver: str | None, answer: dict[str, Any], problem: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "_driver", lambda: driver)
+    monkeypatch.setattr(probes, "_devices", list)
+    monkeypatch.setattr(probes, "_cuda", lambda: answer)
+    found = probes.graphics()
+    assert found["problem"] == problem
+    assert found.get("cuda") == (None if problem else "12.8")
+
+
+@pytest.mark.parametrize("code", ["import os; os.abort()", "raise SystemExit(1)", "import time; time.sleep(60)"])
+def test_a_driver_that_ends_or_hangs_the_process_harms_no_one(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "_LIMIT", 0.5)
+    assert probes._child([sys.executable, "-c", code]) is None
+    assert probes._child(["no-such-program"]) is None
+
+
+def test_memory_and_cores_agree_with_the_system() -> None:
+    found = probes.system()
+    assert found["cores"] == int(subprocess.check_output(["nproc"]))
+    total = int(Path("/proc/meminfo").read_text().split()[1]) / 2**20
+    assert 0 < found["memory_gib"] <= total + 0.1
