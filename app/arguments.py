@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 
 import tyro
@@ -21,7 +21,7 @@ from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_RULE = re.compile(r"[-─]{4}")  # tyro draws its boxes in ASCII where the terminal knows no better
+_RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII where standard output is not "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def _config_in(arguments: Sequence[str]) -> str | None:
 
 def _one_line(box: str) -> str:
     """The statement at the top of one of tyro's boxes."""
-    rows = _ANSI.sub("", box).splitlines()[1:]  # the first one is a border
-    said = " ".join(row.strip("│| ") for row in takewhile(lambda row: not _RULE.search(row), rows))
+    rows = dropwhile(_RULE.search, _ANSI.sub("", box).splitlines()[1:])  # the first row is the title
+    said = " ".join(row.strip("│ ") for row in takewhile(lambda row: not _RULE.search(row), rows))
     kind, _, rest = said.partition(": ")
     word = rest.split(", ")[0]
     if kind == "Unrecognized options":

@@ -53,9 +53,7 @@ class Frame:
 
     def __repr__(self) -> str:
         kind = "grey" if self.chroma is None else "4:2:0" if self.subsampled else "4:4:4"
-        return (
-            f"Frame({self.index} at {self.seconds:.3f} s, {self.width}x{self.height}, {kind}, {self.colour})"
-        )
+        return f"Frame({self.index} at {self.seconds:.3f} s, {self.width}x{self.height}, {kind}, {self.colour})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Rect(NamedTuple):
         )
 
     @property
-    def index(self) -> tuple[slice, slice]:
+    def slices(self) -> tuple[slice, slice]:
         """Index of this rectangle in an array that starts at (0, 0)."""
         return slice(self.top, self.bottom), slice(self.left, self.right)
 

@@ -1,16 +1,19 @@
 """Quadtrees over the Grid as flat arrays, in an order that makes a pass over a level a few contiguous additions.
 
-The nodes of level l - 1 are stored child-major: the first children of all nodes of level l, then the second ones, and so
-on. So the sum over children is the sum of four contiguous quarters, and the 4**l cells of node i of level l are
-the elements i, i + n, i + 2n ... of the cells, n being the number of nodes of level l.
+The nodes of level l - 1 are stored child-major: the first children of all nodes of level l, then the second ones, and
+so on. So the sum over children is the sum of four contiguous quarters.
 """
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.geometry import ROOT, TOP_LEVEL, Mask
+
+T = TypeVar("T", np.bool_, np.int32, np.float32)
 
 
 class Quadtree:
@@ -28,33 +31,26 @@ class Quadtree:
             self.columns.insert(0, column)
         off_grid = (row >= rows) | (column >= columns)
         self._source = np.where(off_grid, rows * columns, row * columns + column)
-        self._position = np.empty(rows * columns + 1, np.intp)
-        self._position[self._source] = np.arange(len(row))
-        self.inside = self.flat(inside)
+        self.inside: Mask = self.flat(inside)
         self.units = [self.inside.astype(np.int32)]  # per level and node: units inside the picture
         for _ in range(TOP_LEVEL):
             self.units.append(over_children(self.units[-1]))
 
-    def flat(self, grid: NDArray[np.generic]) -> NDArray[np.generic]:
-        """A map over the grid, [..., rows, columns], in the order of the level-0 nodes; zero off the grid."""
-        values = grid.reshape(*grid.shape[:-2], -1)
-        padded = np.concatenate([values, np.zeros((*values.shape[:-1], 1), values.dtype)], axis=-1)
-        return padded[..., self._source]
-
-    def under(self, values: NDArray[np.generic], level: int, nodes: NDArray[np.intp]) -> NDArray[np.generic]:
-        """Level-0 ``values`` [..., n] under ``nodes`` of ``level``: [..., 4**level, len(nodes)]."""
-        return values.reshape(*values.shape[:-1], 4**level, -1)[..., nodes]
+    def flat(self, grid: NDArray[T]) -> NDArray[T]:
+        """A map over the grid, [rows, columns], in the order of the level-0 nodes; zero off the grid."""
+        off_grid = np.zeros(1, grid.dtype)
+        return np.concatenate([grid.ravel(), off_grid])[self._source]
 
 
-def over_children(values: NDArray[np.generic]) -> NDArray[np.generic]:
+def over_children(values: NDArray[T]) -> NDArray[T]:
     """Sum over the four children: [..., 4n] -> [..., n]."""
     quarter = values.shape[-1] // 4
-    total = values[..., :quarter] + values[..., quarter : 2 * quarter]
+    total = np.add(values[..., :quarter], values[..., quarter : 2 * quarter])
     total += values[..., 2 * quarter : 3 * quarter]
     total += values[..., 3 * quarter :]
     return total
 
 
-def to_children(values: NDArray[np.generic]) -> NDArray[np.generic]:
+def to_children(values: NDArray[T]) -> NDArray[T]:
     """Each node's value for its four children: [n] -> [4n]."""
     return np.concatenate([values, values, values, values])

@@ -199,9 +199,7 @@ def _fill(quadtree: Quadtree, costs: _Costs, tree: _Tree, budget: int, min_gain:
             _take(quadtree, tree, level, node)
 
 
-def _steps(
-    quadtree: Quadtree, costs: _Costs, tree: _Tree, room: int, min_gain: float
-) -> list[tuple[int, int, int]]:
+def _steps(quadtree: Quadtree, costs: _Costs, tree: _Tree, room: int, min_gain: float) -> list[tuple[int, int, int]]:
     """(level, node, further tokens) of the steps that gain and fit, the best gain per token first."""
     found: list[tuple[float, int, int, int]] = []
     if costs.kept is not None:

@@ -109,7 +109,8 @@ class Temporal:
         """Eccentricity: distance to ``point`` (pixels; None: the centre) / half the diagonal, clipped to 1."""
         width, height = self._geometry.width, self._geometry.height
         x, y = (width / 2, height / 2) if point is None else point
-        distance = np.hypot(self._column * np.float32(CELL) - np.float32(x), self._row * np.float32(CELL) - np.float32(y))
+        across, down = self._column * np.float32(CELL) - np.float32(x), self._row * np.float32(CELL) - np.float32(y)
+        distance = np.hypot(across, down)
         return np.minimum(distance / np.float32(np.hypot(width, height) / 2), 1).astype(np.float32)
 
     def _bump(self, point: tuple[float, float]) -> Map:

@@ -61,4 +61,4 @@ def _highest(values: NDArray[np.float32], cells: NDArray[np.intp], keep: int) ->
 
 def _grouped(grid: NDArray[np.float32]) -> NDArray[np.float32]:
     rows = grid[0::2] + grid[1::2]
-    return (rows[:, 0::2] + rows[:, 1::2]) / np.float32(4.0)
+    return np.asarray((rows[:, 0::2] + rows[:, 1::2]) / 4, np.float32)

@@ -187,5 +187,5 @@ class _Cascade:
         if name in state.grid:
             return state.grid[name]
         if name in _COLOURS:
-            return self._grid_rgb(state)[..., _COLOURS.index(name)] / np.float32(255.0)
+            return np.asarray(self._grid_rgb(state)[..., _COLOURS.index(name)] / 255, np.float32)
         return self._temporal.channel(name)

@@ -29,9 +29,7 @@ def planes_of(frame: Frame) -> Planes:
     return frame.luma, grey, grey
 
 
-def changed_tiles(
-    planes: Planes, held: Planes, threshold: float, geometry: Geometry, scratch: Scratch
-) -> Mask:
+def changed_tiles(planes: Planes, held: Planes, threshold: float, geometry: Geometry, scratch: Scratch) -> Mask:
     """bool[tiles]: the mean absolute difference of any 8x8 block, in any plane, exceeds ``threshold``.
 
     All planes are uint8; chroma blocks cover the same 8x8 pixels of level 0.

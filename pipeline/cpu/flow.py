@@ -23,7 +23,7 @@ class FlowSearch:
 
     def __init__(self, level: int) -> None:
         self._level = level
-        self._dis = cv2.DISOpticalFlow_create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
+        self._dis = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
         self._before: Picture | None = None
 
     def observe(self, picture: Picture) -> None:
@@ -47,25 +47,25 @@ class FlowSearch:
         side = 1 << (TOP_LEVEL - self._level)
         pixels = area.scaled(side)
         motion, warped = self._motion(before, now, pixels)
-        doubt = grid_means(np.asarray(cv2.absdiff(warped, now[pixels.index])).astype(np.float32), side) * _DOUBT
-        there = changed[area.index]
+        doubt = grid_means(np.asarray(cv2.absdiff(warped, now[pixels.slices])).astype(np.float32), side) * _DOUBT
+        there = changed[area.slices]
         for target, values in zip(flow, (motion[..., 0], motion[..., 1]), strict=False):
-            target[area.index] = grid_means(np.ascontiguousarray(values), side) * (there / np.float32(side))
-        flow.confidence[area.index] = np.where(there, np.maximum(np.float32(1.0) - doubt, np.float32(0.0)), 1)
+            target[area.slices] = grid_means(np.ascontiguousarray(values), side) * (there / np.float32(side))
+        flow.confidence[area.slices] = np.where(there, np.maximum(np.float32(1.0) - doubt, np.float32(0.0)), 1)
         return flow
 
     def _motion(self, before: Picture, now: Picture, pixels: Rect) -> tuple[Map, Picture]:
         """Displacement [h, w, 2] in samples from ``now`` to ``before`` over ``pixels``, and ``before`` so warped."""
-        after = np.ascontiguousarray(now[pixels.index])
+        after = np.ascontiguousarray(now[pixels.slices])
         height, width = after.shape
         if min(height, width) < _LEAST_SIDE:
-            return np.zeros((height, width, 2), np.float32), before[pixels.index]
-        earlier = np.ascontiguousarray(before[pixels.index])
-        motion = np.asarray(self._dis.calc(after, earlier, None))
+            return np.zeros((height, width, 2), np.float32), before[pixels.slices]
+        earlier = np.ascontiguousarray(before[pixels.slices])
+        motion = np.asarray(self._dis.calc(after, earlier, np.zeros((height, width, 2), np.float32)), np.float32)
         place = motion.copy()
         place[..., 0] += np.arange(width, dtype=np.float32)
         place[..., 1] += np.arange(height, dtype=np.float32)[:, None]
-        warped = cv2.remap(earlier, place, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        warped = cv2.remap(earlier, place[..., 0], place[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         return motion, np.asarray(warped, np.uint8)
 
 

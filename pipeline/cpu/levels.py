@@ -7,6 +7,7 @@ are selected are ever converted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import cv2
 import numpy as np
@@ -49,8 +50,8 @@ class PlanePyramid:
         self.pixels = np.zeros(geometry.level(base), np.uint8)
         self.coarse = [np.zeros(geometry.level(k), np.float32) for k in range(base + 1, TOP_LEVEL + 1)]
 
-    def level(self, level: int) -> NDArray[np.uint8] | Samples:
-        """The samples of ``level``; where that is finer than the base, the base."""
+    def level(self, level: int) -> NDArray[Any]:
+        """The samples of ``level``, uint8 at the base, else float32; where it is finer than the base, the base."""
         return self.pixels if level <= self.base else self.coarse[level - self.base - 1]
 
     def write(self, plane: NDArray[np.uint8], tiles: TileMask) -> None:
@@ -68,12 +69,12 @@ class PlanePyramid:
         Yields each level with its error: per sample, the mean squared difference of the base to it. By Haar and
         Parseval that is the mean square of the base less the square of its mean. Valid until the next one.
         """
-        pixels = self.pixels[tiles.scaled(TILE >> self.base).index]
+        pixels = self.pixels[tiles.scaled(TILE >> self.base).slices]
         fine = scratch.array("fine", pixels.shape, np.float32)
         np.copyto(fine, pixels)
         squares = np.multiply(fine, fine, out=scratch.array("squares", fine.shape, np.float32))
         for level, coarse in enumerate(self.coarse, start=self.base + 1):
-            fine = halve(fine, coarse[tiles.scaled(TILE >> level).index])
+            fine = halve(fine, coarse[tiles.scaled(TILE >> level).slices])
             squares = halve(squares, scratch.array(f"squares{level}", fine.shape, np.float32))
             error = np.multiply(fine, fine, out=scratch.array(f"error{level}", fine.shape, np.float32))
             yield level, np.subtract(squares, error, out=error)
@@ -120,7 +121,7 @@ class Levels:
         for chroma in (self.cb, self.cr):
             for level, error in chroma.rebuild(tiles, self._scratch):
                 cv2.scaleAdd(error, CHROMA_WEIGHT, totals[level], dst=totals[level])
-        cells = tiles.scaled(CELLS_PER_TILE).index
+        cells = tiles.scaled(CELLS_PER_TILE).slices
         for level, total in totals.items():
             mean = cell_means(total, level, self._scratch)
             np.multiply(mean, np.float32(4**TOP_LEVEL), out=mean)

@@ -37,7 +37,7 @@ class Reader:
         """Squared error per cell (8-bit units squared, summed over its pixels), after ``written`` tiles changed."""
         self._stale |= written
         for rect in loose_cover(self._stale):
-            cells = rect.scaled(CELLS_PER_TILE).index
+            cells = rect.scaled(CELLS_PER_TILE).slices
             error = self._error(levels, rect)
             self.error[cells] = np.where(self.seen[cells], error, UNSEEN)
         self._stale[:] = False
@@ -46,7 +46,7 @@ class Reader:
     def _error(self, levels: Levels, tiles: Rect) -> NDArray[np.float32]:
         error = np.zeros((0, 0), np.float32)
         for pyramid, plane in zip(levels.planes, self.planes, strict=True):
-            index = tiles.scaled(TILE >> pyramid.base).index
+            index = tiles.scaled(TILE >> pyramid.base).slices
             pixels = pyramid.pixels[index]
             difference = self._scratch.array("difference", pixels.shape, np.uint8)
             cv2.absdiff(pixels, plane[index], dst=difference)

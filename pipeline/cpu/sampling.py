@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +16,10 @@ from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.selection import PATCH
 
 Index = NDArray[np.int32]
+T = TypeVar("T", np.uint8, np.float32)
 
 
-def blocks(samples: NDArray[np.generic], row: Index, column: Index, side: int, halo: int = 0) -> NDArray[np.generic]:
+def blocks(samples: NDArray[T], row: Index, column: Index, side: int, halo: int = 0) -> NDArray[T]:
     """[n, side + 2*halo, side + 2*halo]: block (row, column) in units of ``side`` samples; the edge is repeated."""
     height, width = samples.shape
     offsets = np.arange(-halo, side + halo)
@@ -25,9 +28,7 @@ def blocks(samples: NDArray[np.generic], row: Index, column: Index, side: int, h
     return samples[rows[:, :, None], columns[:, None, :]]
 
 
-def enlarged_blocks(
-    samples: NDArray[np.generic], row: Index, column: Index, side: int, factor: int
-) -> NDArray[np.float32]:
+def enlarged_blocks(samples: NDArray[T], row: Index, column: Index, side: int, factor: int) -> NDArray[np.float32]:
     """The blocks of ``samples`` enlarged bilinearly: [n, side*factor, side*factor].
 
     The same values as enlarging all of ``samples`` and cutting the blocks out.
@@ -35,14 +36,14 @@ def enlarged_blocks(
     stacked = blocks(samples, row, column, side, halo=1).astype(np.float32)
     count, rim = len(row), side + 2
     size = (rim * factor, count * rim * factor)
-    large = cv2.resize(stacked.reshape(count * rim, rim), size, interpolation=cv2.INTER_LINEAR)
-    return np.asarray(large).reshape(count, rim * factor, rim * factor)[:, factor:-factor, factor:-factor]
+    large = np.asarray(cv2.resize(stacked.reshape(count * rim, rim), size, interpolation=cv2.INTER_LINEAR), np.float32)
+    return large.reshape(count, rim * factor, rim * factor)[:, factor:-factor, factor:-factor]
 
 
-def plane_blocks(pyramid: PlanePyramid, lod: int, row: Index, column: Index) -> NDArray[np.generic]:
+def plane_blocks(pyramid: PlanePyramid, lod: int, row: Index, column: Index) -> NDArray[np.float32]:
     """PATCH x PATCH samples of one plane at level ``lod``; halved chroma is enlarged for LOD 0."""
     if lod >= pyramid.base:
-        return blocks(pyramid.level(lod), row, column, PATCH)
+        return blocks(pyramid.level(lod), row, column, PATCH).astype(np.float32)
     return enlarged_blocks(pyramid.pixels, row, column, PATCH // 2, 2)
 
 
@@ -52,7 +53,7 @@ def patches(levels: Levels, tokens: Tokens, colour: Colour) -> NDArray[np.uint8]
     for lod in range(TOP_LEVEL + 1):
         at = np.flatnonzero(tokens.lod == lod)
         if len(at):
-            planes = [plane_blocks(pyramid, lod, tokens.row[at], tokens.column[at]) for pyramid in levels.planes]
-            luma, cb, cr = (plane.astype(np.float32) for plane in planes)
+            row, column = tokens.row[at], tokens.column[at]
+            luma, cb, cr = (plane_blocks(pyramid, lod, row, column) for pyramid in levels.planes)
             out[at] = to_rgb(luma, cb, cr, colour)
     return out

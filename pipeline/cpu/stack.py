@@ -30,7 +30,7 @@ class _Window:
 
     def read(self, pyramid: PlanePyramid, level: int) -> Map:
         """Samples of ``level`` over the outer rectangle."""
-        return np.ascontiguousarray(pyramid.level(level)[self.outer.scaled(CELL >> level).index], np.float32)
+        return np.ascontiguousarray(pyramid.level(level)[self.outer.scaled(CELL >> level).slices], np.float32)
 
     def crop(self, values: Map, level: int) -> Map:
         """The inner part of ``values``, which cover the outer rectangle at ``level``."""
@@ -67,7 +67,7 @@ class ChannelStack:
         maps = {
             "edges": local.edges(luma),
             "edges_inverted": local.edges_inverted(luma),
-            "highpass": np.asarray(cv2.absdiff(luma, low)),
+            "highpass": np.asarray(cv2.absdiff(luma, low), np.float32),
             "lowpass": low,
             "saliency": self._saliency(levels, window),
         }
@@ -83,9 +83,9 @@ class ChannelStack:
 
     def _store(self, name: str, values: Map, cells: Rect) -> None:
         side = CELL >> self.level
-        self.full[name][cells.scaled(side).index] = values
+        self.full[name][cells.scaled(side).slices] = values
         reduce = local.grid_means if name in _MEANS else local.grid_maxima
-        self.grid[name][cells.index] = reduce(np.ascontiguousarray(values), side)
+        self.grid[name][cells.slices] = reduce(np.ascontiguousarray(values), side)
 
     def remember(self, levels: Levels) -> Map:
         """Luma at the analysis level as it is now, for ``set_motion`` after the levels were written."""
@@ -105,12 +105,12 @@ class ChannelStack:
             return
         for rect in loose_cover(update.changed):
             cells = rect.scaled(CELLS_PER_TILE)
-            pixels = cells.scaled(CELL >> self.level).index
+            pixels = cells.scaled(CELL >> self.level).slices
             moved = self._difference(levels, before, pixels)
             if update.keyframe:  # tiles that did not count as changed were written too
-                moved *= update.changed[rect.index].repeat(TILE >> self.level, 0).repeat(TILE >> self.level, 1)
+                moved *= update.changed[rect.slices].repeat(TILE >> self.level, 0).repeat(TILE >> self.level, 1)
             full[pixels] = moved
-            grid[cells.index] = local.grid_maxima(moved, CELL >> self.level)
+            grid[cells.slices] = local.grid_maxima(moved, CELL >> self.level)
 
     def _difference(self, levels: Levels, before: Map, pixels: tuple[slice, slice]) -> Map:
         now = levels.luma.level(self.level)[pixels].astype(np.float32)

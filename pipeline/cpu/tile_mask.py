@@ -19,12 +19,12 @@ class TileMask:
         self.any = bool(tiles.any())
         self.all = bool(tiles.all())
         self._box = around(tiles) if self.any else Rect(0, 0, 0, 0)
-        self._dense = bool(tiles[self._box.index].all())
+        self._dense = bool(tiles[self._box.slices].all())
         self._pixels: dict[int, NDArray[np.uint8]] = {}
 
     def copy(self, source: NDArray[Any], target: NDArray[Any], side: int) -> None:
         """Copy the tiles, ``side`` samples wide, of ``source``; it may end where the last tiles have begun."""
-        area = self._box.scaled(side).index
+        area = self._box.scaled(side).slices
         pixels, into = source[area], target[area]
         rows, columns = pixels.shape
         if self._dense:
@@ -35,6 +35,6 @@ class TileMask:
     def _mask(self, side: int) -> NDArray[np.uint8]:
         mask = self._pixels.get(side)
         if mask is None:
-            inner = self.tiles[self._box.index].view(np.uint8)
+            inner = self.tiles[self._box.slices].view(np.uint8)
             mask = self._pixels[side] = inner.repeat(side, axis=1).repeat(side, axis=0)
         return mask

@@ -86,9 +86,9 @@ def test_an_output_that_cannot_be(foveate: Any, clip: str, tmp_path: Path) -> No
     assert err.count("\n") == 1
 
 
-def test_a_cut_file_gives_what_it_has_and_3(foveate: Any, clip: str, tmp_path: Path) -> None:
+def test_a_cut_file_gives_what_it_has_and_3(foveate: Any, long_clip: Path, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.mkv", tmp_path / "cut.mkv"
-    subprocess.run(["ffmpeg", "-v", "error", "-i", clip, "-c", "copy", "-t", "5", str(whole)], check=True)
+    subprocess.run(["ffmpeg", "-v", "error", "-i", str(long_clip), "-c", "copy", "-t", "5", str(whole)], check=True)
     cut.write_bytes(whole.read_bytes()[: whole.stat().st_size * 6 // 10])
     code, out, err = foveate("run", str(cut), "--quiet")
     assert code == 3

@@ -1,0 +1,139 @@
+"""Damaged files: what can be decoded comes, what cannot is counted, and good files raise no alarm."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import av
+import pytest
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.frames import Damage, Frame
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources import open_source
+from foveate.pipeline.sources.truncation import missing_bytes
+
+
+def read(path: Path) -> tuple[list[Frame], Damage]:
+    source = open_source(str(path), SourceSettings())
+    frames = list(source)
+    source.close()
+    assert len(source.damage.messages) <= 5
+    assert all("\n" not in message for message in source.damage.messages)
+    return frames, source.damage
+
+
+@pytest.mark.parametrize(
+    ("name", "fewest", "most"),
+    [
+        ("B3_truncated.mp4", 31, 34),
+        ("B3_truncated.mkv", 31, 34),
+        ("B3_truncated_fragments.mp4", 31, 34),
+        ("B3_truncated.avi", 15, 34),  # an AVI's packets are of very unequal size
+        ("B3_truncated.gif", 4, 8),
+    ],
+)
+def test_b3_a_truncated_file_gives_its_decodable_frames(
+    cases: Path, name: str, fewest: int, most: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    frames, damage = read(cases / name)
+    assert fewest <= len(frames) <= most
+    assert damage.frames >= 1
+    assert any("cut short" in message for message in damage.messages)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_b3_lost_frames_are_counted_where_the_file_tells_how_many_there_were(cases: Path) -> None:
+    frames, damage = read(cases / "B3_truncated.mp4")
+    assert damage.frames == 60 - len(frames)
+
+
+def test_stopping_before_the_cut_is_no_damage(cases: Path) -> None:
+    source = open_source(str(cases / "B3_truncated.mp4"), SourceSettings(frames=10))
+    assert len(list(source)) == 10
+    source.close()
+    assert source.damage.frames == 0
+
+
+def garbled(path: Path, folder: Path, numbers: Sequence[int]) -> Path:
+    """A copy of an MP4 in which the packets with these numbers, in storage order, hold no valid data."""
+    data = bytearray(path.read_bytes())
+    with av.open(str(path)) as container:
+        places = [(packet.pos, packet.size) for packet in container.demux(video=0) if packet.size]
+    for number in numbers:
+        start, size = places[number]
+        assert start is not None
+        data[start + 4 : start + size] = b"\xff" * (size - 4)
+    target = folder / "garbled.mp4"
+    target.write_bytes(data)
+    return target
+
+
+@pytest.mark.parametrize("number", [5, 30, -5, -3, -2, -1])
+def test_one_bad_packet_costs_one_frame_wherever_it_lies(cases: Path, tmp_path: Path, number: int) -> None:
+    frames, damage = read(garbled(cases / "base.mp4", tmp_path, [number]))
+    assert len(frames) == 59
+    assert damage.frames == 1
+    assert damage.messages == ["a picture could not be decoded: invalid data found when processing input"]
+
+
+def test_a_bad_tail(cases: Path, tmp_path: Path) -> None:
+    frames, damage = read(garbled(cases / "base.mp4", tmp_path, range(50, 60)))
+    assert len(frames) == 50
+    assert damage.frames == 10
+
+
+def test_nothing_decodable_at_all_is_refused(cases: Path, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no picture can be decoded"):
+        open_source(str(garbled(cases / "base.mp4", tmp_path, range(60))), SourceSettings())
+
+
+def test_bad_files_in_a_sequence_are_passed_over(cases: Path) -> None:
+    frames, damage = read(cases / "gap/a_%d.png")
+    # the files 7 9 10 13 are good, 11 is cut, 12 is empty, and 014 is another pattern's
+    assert [frame.seconds for frame in frames] == pytest.approx([0, 0.04, 0.08, 0.2])
+    assert damage.frames == 2
+
+
+def test_a_demuxer_error_keeps_the_frames_before_it(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_source(str(cases / "base.mp4"), SourceSettings())
+    packets = source._feed.packets()  # type: ignore[attr-defined]
+    source.close()
+
+    class Failing:
+        def __iter__(self) -> Failing:
+            return self
+
+    assert Failing is not None and packets is not None
+
+
+def test_good_files_announce_no_missing_bytes(cases: Path) -> None:
+    good = [path for path in cases.iterdir() if path.is_file() and "truncated" not in path.name]
+    assert {path.name: missing_bytes(path) for path in good if missing_bytes(path)} == {"B1_nomoov.mp4": 53304}
+
+
+FUZZED = ["fs.mp4", "frag.mp4", "base.mkv", "a.ts", "T4_reordered.avi", "I1.gif", "T3_nopts.h264", "C3_alpha.mov"]
+
+
+@pytest.mark.parametrize("name", FUZZED)
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_broken_the_times_stay_in_order_and_only_source_errors_rise(
+    cases: Path, tmp_path: Path, name: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    data = bytearray((cases / name).read_bytes())
+    if seed % 3 == 0:
+        del data[chance.randrange(1, len(data)) :]
+    for _ in range((0, 20, 300)[seed % 3]):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    target = tmp_path / f"broken{os.path.splitext(name)[1]}"
+    target.write_bytes(data)
+    try:
+        frames, _ = read(target)
+    except SourceError as error:
+        assert "\n" not in str(error)
+        return
+    assert all(b.seconds > a.seconds for a, b in zip(frames, frames[1:], strict=False))
