@@ -33,7 +33,6 @@ class RunArguments:
     out: tuple[str, ...] = ()
     overlay: str | None = None
     quiet: bool = False
-    debug: bool = False
 
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
@@ -51,7 +50,7 @@ def run_arguments(arguments: Sequence[str]) -> RunArguments:
     except ValidationError as error:
         raise SettingsError(complaint(error, spelling)) from error
     out = tuple(name for names in parsed.out for name in names)
-    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet, parsed.debug)
+    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet)
 
 
 def parse_call(target: Callable[..., Any], arguments: Sequence[str], command: str) -> Callable[[], Any]:

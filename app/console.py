@@ -6,6 +6,8 @@ import logging
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 _CREDENTIALS = re.compile(r"(\w://)[^\s/?#]*@")
@@ -51,10 +53,17 @@ class Console:
         """Print one line that the user should know of."""
         self.say(f"foveate: warning: {' '.join(text.split())}")
 
-    def take_warnings(self) -> None:
-        """From now on, show what libraries log or warn of as one line each."""
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Meanwhile, show what libraries log or warn of as one line each."""
+        show, handler = warnings.showwarning, _LogHandler(self)
         warnings.showwarning = lambda message, *_, **__: self.warn(str(message))
-        logging.getLogger().addHandler(_LogHandler(self))
+        logging.getLogger().addHandler(handler)
+        try:
+            yield
+        finally:
+            warnings.showwarning = show
+            logging.getLogger().removeHandler(handler)
 
 
 class _LogHandler(logging.Handler):

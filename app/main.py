@@ -9,7 +9,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from pathlib import Path
 
 from foveate.app.console import Console
@@ -63,12 +62,18 @@ def _dispatch(arguments: Sequence[str], console: Console) -> int:
         return Exit.WRONG_ARGUMENTS
     command, *rest = arguments
     if command in ("-h", "--help", "--version"):
-        print(f"foveate {metadata.version('foveate')}" if command == "--version" else _HELP, flush=True)
+        print(_version() if command == "--version" else _HELP, flush=True)
         return Exit.DONE
     if command not in _COMMANDS:
         raise _no_command(command)
-    console.take_warnings()
-    return _COMMANDS[command](rest, console)
+    with console.warnings():
+        return _COMMANDS[command](rest, console)
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    return f"foveate {metadata.version('foveate')}"
 
 
 def _no_command(word: str) -> Exception:

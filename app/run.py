@@ -69,10 +69,8 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
                     tally.add(selection)
                     follow(selection, tally)
                     interruption.check()
-        except KeyboardInterrupt as end:
+        except KeyboardInterrupt:
             console.say(f"interrupted after {tally.frames} frames")
-            for note in getattr(end, "__notes__", ()):
-                console.error(note)
             return interruption.code
     return _conclude(stream, arguments, tally, console)
 

@@ -30,7 +30,7 @@ def open_stream(
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
     of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError.
     """
-    settings = _overridden(settings or Settings(), overrides)
+    settings = _asked_by(sinks, _overridden(settings or Settings(), overrides))
     feedback = Feedback()
     engine = open_engine(settings, feedback)
     return Stream(open_source(source, settings.source), settings, engine, feedback, sinks)
@@ -47,6 +47,13 @@ def _overridden(settings: Settings, overrides: dict[str, Any]) -> Settings:
         return Settings.model_validate(merged)
     except ValidationError as error:
         raise SettingsError(settings_problem(error)) from None
+
+
+def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
+    """The settings with what the sinks need as well."""
+    patches = settings.patches or any(sink.needs_patches for sink in sinks)
+    heat = any(sink.needs_heat for sink in sinks) and "score" not in settings.maps
+    return settings.model_copy(update={"patches": patches, "maps": (*settings.maps, *(("score",) if heat else ()))})
 
 
 class Stream:

@@ -22,7 +22,8 @@ UNSEEN = np.float32(64.0**2 * 256)
 
 _PRICES = 8  # tried at once
 _ROUNDS = 5  # of narrowing; 8 prices cut a bracket of 16 to one part in a thousand in four
-_SLACK = 3  # tokens; a split adds three, so a tree may end this short of the budget
+_SLACK = 3  # tokens; a split adds three, so a tree may end this short of a budget of some size
+_SLACK_SHARE = 64  # the slack is at most this fraction of the budget
 _LEAST = 1e-3  # the lowest price that is tried; errors are sums of squares of 8-bit values
 _FIRST_GUESS, _FIRST_SPREAD = 1e4, 1e4  # the first search spans 1 to 1e8
 
@@ -100,8 +101,9 @@ class RateDistortion:
     def _search(self, quadtree: Quadtree, costs: _Costs, budget: int) -> float:
         """The lowest price, not below min_gain, whose best tree fits the budget, or one close to it."""
         low, high, count = self._bracket(quadtree, costs, budget)
+        enough = budget - min(_SLACK, budget // _SLACK_SHARE)
         for _ in range(_ROUNDS):
-            if count >= budget - _SLACK or high <= self._min_gain:
+            if count >= enough or high <= self._min_gain:
                 break
             prices = np.geomspace(low, high, _PRICES + 1, dtype=np.float32)[1:]
             counts = _counts(quadtree, costs, prices)

@@ -130,17 +130,20 @@ class FrameDecoder:
     def _rescued(self, tail: Feed, last: int) -> Iterator[VideoFrame]:
         """The frames and the errors that lie behind a time. What went wrong before is counted already."""
         packets = FrameDecoder(tail, Damage())._packets()
+        failures = 0
         try:
             for packet in chain(packets, [None]):
                 try:
                     frames = tail.decoder.decode(packet)
-                except FFmpegError as error:
-                    if packet is None or packet.pts is None or packet.pts > last:
-                        record_damage(self._damage, f"a picture could not be decoded: {reason_of(error)}")
+                except FFmpegError:
+                    failures += packet is None or packet.pts is None or packet.pts > last
                     continue
                 yield from self._counted([f for f in frames if f.pts is not None and f.pts > last])
         finally:
             tail.close()
+        lost = min(failures, self._owed)
+        if lost > 0:
+            record_damage(self._damage, "the last pictures could not be decoded", lost)
 
 
 def reason_of(error: FFmpegError) -> str:

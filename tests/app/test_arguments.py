@@ -15,7 +15,7 @@ def test_no_flags_are_the_defaults() -> None:
     arguments = run_arguments(["clip.mp4"])
     assert arguments.address == "clip.mp4"
     assert arguments.settings == Settings()
-    assert (arguments.out, arguments.overlay, arguments.quiet, arguments.debug) == ((), None, False, False)
+    assert (arguments.out, arguments.overlay, arguments.quiet) == ((), None, False)
 
 
 def test_flags_plain_and_grouped() -> None:

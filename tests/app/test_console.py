@@ -48,17 +48,14 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "foveate: error: first second third\n"
 
 
-def test_what_libraries_warn_of_is_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    with warnings.catch_warnings():
+def test_what_libraries_warn_of_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    before = list(logging.getLogger().handlers)
+    with warnings.catch_warnings(), Console().warnings():
         warnings.simplefilter("always")
-        Console().take_warnings()
         warnings.warn("old\nthing", stacklevel=1)
         logging.getLogger("foveate.pipeline").warning("told to stop: %s", "decode")
     assert capsys.readouterr().err == "foveate: warning: old thing\nfoveate: warning: told to stop: decode\n"
+    assert logging.getLogger().handlers == before
 
 
 def test_a_closed_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,6 +137,16 @@ def test_a_signal_that_the_parent_ignores_stays_ignored() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with Interruption() as interruption:
+        interruption.number = signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):  # only because _exit is a dummy here
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert ended == [143]
+
+
 def test_a_slow_opening_can_be_interrupted() -> None:
     gate = threading.Event()
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()

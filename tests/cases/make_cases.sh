@@ -23,8 +23,9 @@ $F $T -t 1 $X -f mpegts a.ts; $F -f lavfi -i testsrc2=s=640x360:r=30 -t 1 $X -ou
 # colour
 for m in bt709 bt601 bt2020; do for r in tv pc; do t=$m; [ $m = bt601 ] && t=smpte170m; [ $m = bt2020 ] && t=bt2020nc
   $F -f lavfi -i "color=red:s=64x64:r=30:d=0.2,drawbox=w=32:h=64:c=0x404040:t=fill" -vf "scale=out_color_matrix=$m:out_range=$r,format=yuv420p" -c:v libx264 -qp 0 -colorspace $t -color_range $r C1_${m}_$r.mp4; done; done
-for p in yuv420p10le:libx265 yuv422p:libx264 yuv444p10le:libx264 gbrp:libx264rgb; do n=${p%%:*}
-  $F -f lavfi -i "color=red:s=64x64:r=30:d=0.2,drawbox=w=32:h=64:c=0x404040:t=fill" -vf "scale=out_color_matrix=bt709:out_range=tv,format=${n/gbrp/rgb24}" -c:v ${p##*:} -x265-params log-level=none:lossless=1 -qp 0 -colorspace bt709 -color_range tv C2_$n.mp4; done
+for p in yuv420p10le:libx265 yuv422p:libx264 yuv444p10le:libx264; do n=${p%%:*}
+  $F -f lavfi -i "color=red:s=64x64:r=30:d=0.2,drawbox=w=32:h=64:c=0x404040:t=fill" -vf "scale=out_color_matrix=bt709:out_range=tv,format=$n" -c:v ${p##*:} -x265-params log-level=none:lossless=1 -qp 0 -colorspace bt709 -color_range tv C2_$n.mp4; done
+$F -f lavfi -i "color=red:s=64x64:r=30:d=0.2,format=gbrp,drawbox=w=32:h=64:c=0x404040:t=fill" -c:v ffv1 -pix_fmt gbrp C2_gbrp.mkv
 $F $T -t 1 -c:v ffv1 -pix_fmt gray C3_gray.mkv; $F $T -t 1 -vf format=rgba -c:v qtrle -pix_fmt argb C3_alpha.mov
 $F $T -t 1 -c:v libx264 -pix_fmt yuv422p C3_422.mp4; $F $T -t 1 -c:v libx264 -pix_fmt yuv444p C3_444.mp4
 $F -f lavfi -i testsrc2=s=720x576:r=50 -t 2 -vf tinterlace=interleave_top -c:v libx264 -x264opts tff=1 -pix_fmt yuv420p C4_interlaced.mp4

@@ -1,6 +1,8 @@
 """The runner: end, error, cancel, back-pressure, dropping, times, and no thread left on any way out."""
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -239,6 +241,24 @@ def test_garbage_ends_everything() -> None:
     del runner, items
     gc.collect()
     assert stage_threads() == []
+
+
+def test_the_interpreter_ends_also_while_a_runner_is_open() -> None:
+    program = """
+from foveate.pipeline.runner import Runner, Stage
+
+def count(upstream):
+    try:
+        while True:
+            yield 0
+    finally:
+        print("closed", flush=True)
+
+items = iter(Runner([Stage("decode", count), Stage("same", lambda upstream: (item for item in upstream))]))
+next(items)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=10, check=True)
+    assert (done.stdout, done.stderr) == ("closed\n", "")
 
 
 def test_close_before_the_first_item_and_twice() -> None:

@@ -37,8 +37,16 @@ def test_a_name_is_shown_in_one_printable_line() -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("f_%d.png", True), ("f_%04d.png", True), ("50%%_%d.png", True)]
-    + [("f.png", False), ("%d_%d.png", False), ("50%.png", False), ("%%d.png", False), ("%s.png", False)],
+    [
+        ("f_%d.png", True),
+        ("f_%04d.png", True),
+        ("50%%_%d.png", True),
+        ("f.png", False),
+        ("%d_%d.png", False),
+        ("50%.png", False),
+        ("%%d.png", False),
+        ("%s.png", False),
+    ],
 )
 def test_patterns(name: str, expected: bool) -> None:
     assert is_pattern(Path(name)) is expected

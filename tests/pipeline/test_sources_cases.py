@@ -233,8 +233,13 @@ def test_i1_still(cases: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("S1_static.mp4", 300), ("S1_black.mp4", 60), ("S1_noise.mp4", 60)]
-    + [("S2_cut60.mp4", 120), ("S4_fade.mp4", 180)],
+    [
+        ("S1_static.mp4", 300),
+        ("S1_black.mp4", 60),
+        ("S1_noise.mp4", 60),
+        ("S2_cut60.mp4", 120),
+        ("S4_fade.mp4", 180),
+    ],
 )
 def test_s_content(cases: Path, name: str, count: int) -> None:
     assert len(read(cases / name)[1]) == count

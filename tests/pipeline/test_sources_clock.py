@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,4 +74,4 @@ def test_times_increase_strictly_whatever_the_timestamps(stamps: list[float | No
     placed = list(timed([Stamped(i, stamp, None) for i, stamp in enumerate(stamps)], 0.04))
     assert [entry.item for entry in placed] == list(range(len(stamps)))
     assert placed[0].seconds == 0.0
-    assert all(b.seconds > a.seconds for a, b in zip(placed, placed[1:], strict=False))
+    assert all(b.seconds > a.seconds for a, b in pairwise(placed))

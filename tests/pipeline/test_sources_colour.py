@@ -74,7 +74,7 @@ def test_c2_converted_formats_keep_matrix_and_range(cases: Path, form: str) -> N
 
 
 def test_c2_rgb_video_becomes_full_range_bt601(cases: Path) -> None:
-    frame = first(cases / "C2_gbrp.mp4")
+    frame = first(cases / "C2_gbrp.mkv")
     assert frame.colour == Colour("bt601", True)
     assert_grey_and_red(frame)
 

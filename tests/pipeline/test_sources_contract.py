@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ def test_frames_have_the_right_number_order_and_size(source: Source, name: str) 
     assert (source.info.width, source.info.height) == (width, height)
     seconds = [frame.seconds for frame in frames]
     assert seconds[0] == 0.0
-    assert all(later > earlier for earlier, later in zip(seconds, seconds[1:], strict=False))
+    assert all(later > earlier for earlier, later in pairwise(seconds))
     assert not any(frame.discontinuity for frame in frames)
     assert source.damage.frames == 0
     assert source.damage.messages == []

@@ -1,0 +1,222 @@
+"""The strategies: never over budget, tokens tile the picture, and the trees are the best ones."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foveate.pipeline.cascade.problem import Problem
+from foveate.pipeline.cascade.rate_distortion import UNSEEN, RateDistortion
+from foveate.pipeline.cascade.three_stage import ThreeStage
+from foveate.pipeline.geometry import Geometry
+
+
+def problem(geometry, budget, errors, weight=None, kept=None, score=None):
+    rows, columns = geometry.grid
+    weight = np.ones((rows, columns), np.float32) if weight is None else weight
+    nothing = np.zeros((rows, columns), np.float32)
+    channels = {"saliency": nothing, "motion": nothing}
+    return Problem(
+        geometry, budget, weight * geometry.inside, errors, kept, channels, nothing if score is None else score
+    )
+
+
+def random_errors(rng, grid, scale=1e5):
+    """Errors that grow with the LOD, as box means' do."""
+    steps = rng.random((4, *grid)) ** 4 * scale
+    return tuple(np.cumsum(steps, axis=0).astype(np.float32))
+
+
+def covered(tokens, geometry):
+    """How many tokens lie on each cell."""
+    count = np.zeros(geometry.span, int)
+    for lod, row, column in zip(*(values.tolist() for values in tokens), strict=True):
+        side = 1 << lod
+        count[row * side : (row + 1) * side, column * side : (column + 1) * side] += 1
+    return count[: geometry.grid[0], : geometry.grid[1]]
+
+
+def spent(tokens, errors, weight, kept):
+    """The weighted error the reader is left with."""
+    total, seen = 0.0, np.zeros(weight.shape, bool)
+    for lod, row, column in zip(*(values.tolist() for values in tokens), strict=True):
+        side = 1 << lod
+        under = np.s_[row * side : (row + 1) * side, column * side : (column + 1) * side]
+        seen[under] = True
+        if lod:
+            total += float((errors[lod - 1][under] * weight[under]).sum(dtype=np.float64))
+    return total + float((np.where(seen, 0, kept) * weight).sum(dtype=np.float64)) if kept is not None else total
+
+
+sizes = st.tuples(st.integers(1, 900), st.integers(1, 700))
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes, st.integers(1, 400), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([1, 2]))
+def test_never_over_budget_and_no_two_tokens_on_one_cell(size, budget, seed, stream, merge):
+    rng = np.random.default_rng(seed)
+    geometry = Geometry(*size)
+    strategy = RateDistortion(64.0, merge)
+    budget = max(budget, merge**2)
+    for _ in range(3):
+        kept = (rng.random(geometry.grid) ** 6 * 1e6).astype(np.float32) if stream else None
+        weight = rng.random(geometry.grid).astype(np.float32)
+        tokens = strategy.allocate(problem(geometry, budget, random_errors(rng, geometry.grid), weight, kept))
+        assert len(tokens.lod) <= budget
+        count = covered(tokens, geometry)
+        assert count.max(initial=0) <= 1
+        if merge == 1:
+            lit = [geometry.inside[r << l : (r + 1) << l, c << l : (c + 1) << l].any() for l, r, c in zip(*tokens)]
+            assert all(lit)
+        roots = -(-size[0] // 256) * -(-size[1] // 256)
+        if not stream and merge == 1 and roots <= budget:
+            assert (count[geometry.inside] == 1).all()  # the whole picture is covered
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(40, 600))
+def test_the_budget_is_spent_up_to_three_tokens(seed, budget):
+    rng = np.random.default_rng(seed)
+    geometry = Geometry(1280, 720)
+    tokens = RateDistortion(0.0).allocate(problem(geometry, budget, random_errors(rng, geometry.grid)))
+    assert budget - 3 <= len(tokens.lod) <= budget
+
+
+def test_equal_costs_do_not_waste_the_budget():
+    geometry = Geometry(512, 512)
+    errors = tuple(np.full(geometry.grid, value, np.float32) for value in (1e3, 2e3, 3e3, 4e3))
+    tokens = RateDistortion(0.0).allocate(problem(geometry, 273, errors))
+    assert 270 <= len(tokens.lod) <= 273
+
+
+def corners(costs):
+    """The token counts at the corners of the lower convex hull of {count: least cost}: best for some price."""
+    hull = []
+    for point in sorted(costs.items()):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (point[0] - hull[-2][0]) >= (
+            point[1] - hull[-2][1]
+        ) * (hull[-1][0] - hull[-2][0]):
+            hull.pop()
+        if not hull or point[1] < hull[-1][1]:
+            hull.append(point)
+    return [count for count, _ in hull]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_the_tree_is_the_best_of_all_with_as_many_tokens(seed, stream):
+    """On one 32x32 node all trees can be listed: one token of LOD 1 or more, or up to four of LOD 0."""
+    rng = np.random.default_rng(seed)
+    geometry = Geometry(32, 32)
+    errors = tuple(values * 100 for values in random_errors(rng, geometry.grid))
+    weight = (0.1 + rng.random(geometry.grid)).astype(np.float32)
+    kept = (1e3 + rng.random(geometry.grid) * 1e7).astype(np.float32) if stream else None
+    best = {1: float((errors[0] * weight).sum(dtype=np.float64)), 4: 0.0}
+    if kept is not None:
+        losses = np.sort((kept * weight).ravel().astype(np.float64))
+        for count in range(5):  # tokens on the cells with the greatest losses
+            best[count] = min(best.get(count, np.inf), float(losses[: 4 - count].sum()))
+    for budget in range(1, 5):
+        tokens = RateDistortion(1.0).allocate(problem(geometry, budget, errors, weight, kept))
+        count = len(tokens.lod)
+        assert count <= budget
+        reachable = [corner for corner in corners(best) if corner <= budget]
+        assert count >= max(reachable, default=0)
+        if count in reachable:
+            assert spent(tokens, errors, weight, kept) <= best[count] * (1 + 1e-5) + 1.0
+
+
+def test_detail_goes_where_the_weight_is():
+    geometry = Geometry(768, 512)
+    rng = np.random.default_rng(3)
+    errors = random_errors(rng, geometry.grid)
+    weight = np.full(geometry.grid, 0.05, np.float32)
+    weight[:8, :8] = 1.0
+    tokens = RateDistortion(64.0).allocate(problem(geometry, 100, errors, weight))
+    fine = tokens.lod == 0
+    assert fine.sum() >= 16  # of the 64 heavy cells, with 6 roots to cover on 100 tokens
+    assert (tokens.row[fine] < 8).mean() > 0.9
+    assert (tokens.column[fine] < 8).mean() > 0.9
+
+
+def test_a_reader_that_lacks_nothing_gets_nothing():
+    geometry = Geometry(640, 480)
+    errors = random_errors(np.random.default_rng(0), geometry.grid)
+    kept = np.zeros(geometry.grid, np.float32)
+    assert len(RateDistortion(64.0).allocate(problem(geometry, 273, errors, kept=kept)).lod) == 0
+    kept[3, 7] = 1e5
+    tokens = RateDistortion(64.0).allocate(problem(geometry, 273, errors, kept=kept))
+    assert (tokens.lod.tolist(), tokens.row.tolist(), tokens.column.tolist()) == ([0], [3], [7])
+
+
+def test_differences_nobody_can_see_cost_no_token():
+    geometry = Geometry(640, 480)
+    errors = tuple(np.full(geometry.grid, 1e4, np.float32) for _ in range(4))
+    kept = np.full(geometry.grid, 60.0, np.float32)
+    assert len(RateDistortion(64.0).allocate(problem(geometry, 273, errors, kept=kept)).lod) == 0
+    assert len(RateDistortion(1.0).allocate(problem(geometry, 273, errors, kept=kept)).lod) == 273
+
+
+def test_an_empty_reader_gets_the_whole_picture_first():
+    geometry = Geometry(1920, 1080)
+    errors = random_errors(np.random.default_rng(0), geometry.grid, 1e4)
+    kept = np.full(geometry.grid, UNSEEN, np.float32)
+    tokens = RateDistortion(64.0).allocate(problem(geometry, 273, errors, kept=kept))
+    assert (covered(tokens, geometry)[geometry.inside] == 1).all()
+
+
+def test_more_roots_than_tokens_keep_the_most_valuable():
+    geometry = Geometry(7680, 4320)  # 510 roots
+    weight = np.full(geometry.grid, 0.05, np.float32)
+    weight[:64, :64] = 1.0
+    errors = random_errors(np.random.default_rng(0), geometry.grid, 1e3)
+    tokens = RateDistortion(64.0).allocate(problem(geometry, 273, errors, weight))
+    assert 270 <= len(tokens.lod) <= 273
+    assert (covered(tokens, geometry)[:64, :64] == 1).all()
+
+
+def test_merged_tokens_come_in_whole_groups():
+    geometry = Geometry(1280, 720)
+    errors = random_errors(np.random.default_rng(0), geometry.grid)
+    tokens = RateDistortion(64.0, merge=2).allocate(problem(geometry, 273, errors))
+    assert 256 <= len(tokens.lod) <= 272
+    groups = {}
+    for lod, row, column in zip(*(values.tolist() for values in tokens), strict=True):
+        groups.setdefault((lod, row // 2, column // 2), []).append((row % 2, column % 2))
+    assert all(sorted(parts) == [(0, 0), (0, 1), (1, 0), (1, 1)] for parts in groups.values())
+
+
+def test_three_stage_takes_the_highest_scores_at_full_detail():
+    geometry = Geometry(1920, 1080)
+    score = np.zeros(geometry.grid, np.float32)
+    score[10:20, 30:50] = 1.0
+    errors = tuple(np.full(geometry.grid, 1e5, np.float32) for _ in range(4))
+    asked = problem(geometry, 200, errors, score=score)
+    asked.channels["saliency"][10:20, 30:50] = 1.0
+    tokens = ThreeStage().allocate(asked)
+    assert len(tokens.lod) == 200
+    assert set(tokens.lod.tolist()) == {0}
+    assert set(zip(tokens.row.tolist(), tokens.column.tolist(), strict=True)) == set(
+        itertools.product(range(10, 20), range(30, 50))
+    )
+
+
+@pytest.mark.parametrize("merge", [1, 2])
+def test_three_stage_never_selects_the_padding_or_more_than_there_is(merge):
+    geometry = Geometry(64, 64)
+    errors = tuple(np.zeros(geometry.grid, np.float32) for _ in range(4))
+    tokens = ThreeStage(merge).allocate(problem(geometry, 273, errors))
+    assert len(tokens.lod) == 16
+    assert (covered(tokens, geometry) == 1).all()
+
+
+def test_equal_inputs_give_equal_tokens():
+    geometry = Geometry(1280, 720)
+    runs = []
+    for _ in range(2):
+        strategy, rng = RateDistortion(64.0), np.random.default_rng(9)
+        runs.append([strategy.allocate(problem(geometry, 273, random_errors(rng, geometry.grid))) for _ in range(4)])
+    for first, second in zip(*runs, strict=True):
+        assert all((a == b).all() for a, b in zip(first, second, strict=True))

@@ -1,0 +1,120 @@
+"""Which tiles count as changed: against the texture's own content, in luma and chroma, at any size."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foveate.pipeline.cpu.upload import Uploader
+from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.settings import ChangeSettings
+
+
+def frame(index, luma, chroma=None, discontinuity=False):
+    return Frame(index, index / 25, luma, chroma, Colour(), discontinuity)
+
+
+def flat(value, shape=(64, 96)):
+    return np.full(shape, value, np.uint8)
+
+
+def block_means(difference, side):
+    """The plain definition: mean over each block, the edge repeated where the picture ends inside a block."""
+    height, width = difference.shape
+    padded = np.pad(difference, ((0, -height % side), (0, -width % side)), mode="edge")
+    rows, columns = padded.shape[0] // side, padded.shape[1] // side
+    return padded.reshape(rows, side, columns, side).mean(axis=(1, 3))
+
+
+def tiles_of(blocks, tiles):
+    padded = np.zeros((tiles[0] * 4, tiles[1] * 4), np.bool_)
+    padded[: blocks.shape[0], : blocks.shape[1]] = blocks
+    return padded.reshape(tiles[0], 4, tiles[1], 4).any(axis=(1, 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 90), st.integers(1, 90), st.booleans(), st.floats(0, 20), st.randoms(use_true_random=False)
+)
+def test_changed_tiles_follow_the_definition_and_the_texture_stays_within_the_threshold(
+    height, width, full_chroma, threshold, random
+):
+    rng = np.random.default_rng(random.getrandbits(32))
+    small = (height, width) if full_chroma else (-(-height // 2), -(-width // 2))
+    uploader = Uploader(ChangeSettings(threshold=threshold, keyframe_interval=1000, cut_share=1.0, cut_histogram=1.0))
+    held = None
+    for index in range(4):
+        planes = [rng.integers(0, 256, (height, width), dtype=np.uint8)]
+        planes += [rng.integers(0, 256, small, dtype=np.uint8) for _ in range(2)]
+        if held is not None:  # most of it stays near what it was
+            scale = rng.choice([0, 0.02, 0.1])
+            planes = [(old + scale * (new - old.astype(float))).astype(np.uint8) for old, new in zip(held, planes)]
+        update = uploader.update(frame(index, planes[0], tuple(planes[1:])))
+        if held is None:
+            assert update.changed.all()
+            held = [plane.copy() for plane in planes]
+            continue
+        expected = np.zeros(update.geometry.tiles, np.bool_)
+        for plane, old in zip(planes, held):
+            side = 8 if plane.shape == (height, width) else 4
+            means = block_means(np.abs(plane.astype(float) - old), side)
+            expected |= tiles_of(means > threshold, update.geometry.tiles)
+        if update.keyframe is None:
+            assert (update.changed == expected).all()
+        tile = update.written.tiles
+        for plane, old in zip(planes, held):
+            side = 32 if plane.shape == (height, width) else 16
+            mask = tile.repeat(side, 0).repeat(side, 1)[: plane.shape[0], : plane.shape[1]]
+            old[mask] = plane[mask]
+            block = 8 if side == 32 else 4
+            assert (block_means(np.abs(plane.astype(float) - old), block) <= threshold).all()
+
+
+def test_slow_drift_cannot_hide():
+    uploader = Uploader(ChangeSettings(threshold=3.0, keyframe_interval=1000))
+    shares = [uploader.update(frame(value, flat(100 + value))).changed.mean() for value in range(9)]
+    assert shares == [1, 0, 0, 0, 1, 0, 0, 0, 1]  # off by 4 from what was written last
+
+
+def test_a_light_that_changes_colour_only_is_seen():
+    uploader = Uploader(ChangeSettings())
+    red, green = (flat(90, (32, 48)), flat(240, (32, 48))), (flat(54, (32, 48)), flat(34, (32, 48)))
+    uploader.update(frame(0, flat(80), red))
+    assert uploader.update(frame(1, flat(80), green)).changed.all()
+
+
+def test_a_small_bright_block_makes_its_tile_dirty_and_no_other():
+    luma = flat(50)
+    luma[40:48, 72:80] = 60
+    uploader = Uploader(ChangeSettings())
+    uploader.update(frame(0, flat(50)))
+    assert uploader.update(frame(1, luma)).changed.tolist() == [[False, False, False], [False, False, True]]
+
+
+def test_keyframes_and_their_reasons():
+    uploader = Uploader(ChangeSettings(keyframe_interval=3))
+    rng = np.random.default_rng(0)
+    dark, bright = (rng.integers(low, low + 60, (64, 96), dtype=np.uint8) for low in (20, 180))
+    reasons = [uploader.update(frame(index, dark)).keyframe for index in range(4)]
+    assert reasons == ["first", None, None, "periodic"]
+    assert uploader.update(frame(4, bright)).keyframe == "cut"
+    assert uploader.update(frame(5, bright, discontinuity=True)).keyframe == "discontinuity"
+    assert uploader.update(frame(6, bright[:40])).keyframe == "size"
+    assert uploader.update(frame(7, bright[:40])).keyframe is None
+
+
+@pytest.mark.parametrize("colour", [Colour("bt709"), Colour("bt601", True)])
+def test_other_colour_tags_are_another_kind_of_picture(colour):
+    uploader = Uploader(ChangeSettings())
+    uploader.update(frame(0, flat(50)))
+    assert uploader.update(Frame(1, 0.1, flat(50), None, colour)).keyframe == "size"
+
+
+def test_a_keyframe_writes_every_tile_but_reports_only_what_changed():
+    uploader = Uploader(ChangeSettings(keyframe_interval=2))
+    uploader.update(frame(0, flat(50)))
+    uploader.update(frame(1, flat(50)))
+    update = uploader.update(frame(2, flat(50)))
+    assert update.keyframe == "periodic"
+    assert update.written.all
+    assert not update.changed.any()
