@@ -34,9 +34,12 @@ def enlarged(samples: Map, factor: int) -> Map:
 
 def gradient(values: Map) -> Map:
     """|grad values| by 3x3 Sobel / 4, clipped to 1; the border is repeated."""
-    down = cv2.Sobel(values, cv2.CV_32F, 0, 1, scale=0.25, borderType=cv2.BORDER_REPLICATE)
-    across = cv2.Sobel(values, cv2.CV_32F, 1, 0, scale=0.25, borderType=cv2.BORDER_REPLICATE)
-    magnitude = np.asarray(cv2.magnitude(across, down))
+    down = np.asarray(cv2.Sobel(values, cv2.CV_32F, 0, 1, scale=0.25, borderType=cv2.BORDER_REPLICATE), np.float32)
+    across = np.asarray(cv2.Sobel(values, cv2.CV_32F, 1, 0, scale=0.25, borderType=cv2.BORDER_REPLICATE), np.float32)
+    # Not cv2.magnitude: in builds with IPP its last bit depends on where the arrays lie in memory.
+    np.multiply(down, down, out=down)
+    np.multiply(across, across, out=across)
+    magnitude = np.sqrt(np.add(across, down, out=across), out=across)
     return np.minimum(magnitude, np.float32(1.0), out=magnitude)
 
 

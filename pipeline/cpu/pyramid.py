@@ -88,5 +88,7 @@ def edge_distance(edges: Map, edges_inverted: Map) -> Map:
     flat = (np.maximum(edges, edges_inverted) <= EDGE_CELL).astype(np.uint8)
     if flat.all():
         return np.ones(edges.shape, np.float32)
-    distance = np.asarray(cv2.distanceTransform(flat, cv2.DIST_L2, cv2.DIST_MASK_PRECISE))
+    distance = np.asarray(cv2.distanceTransform(flat, cv2.DIST_L2, cv2.DIST_MASK_PRECISE), np.float32)
+    # Squared distances are whole numbers; in builds with IPP the last bit depends on where the arrays lie in memory.
+    distance = np.sqrt(np.rint(distance * distance))
     return np.minimum(distance / np.float32(EDGE_REACH), np.float32(1.0))

@@ -26,7 +26,7 @@ _DECODE_ORDER = {"avi"}  # containers that store no presentation times
 
 
 def open_container(path: Path, settings: SourceSettings, name: str) -> InputContainer:
-    """Open a local file by its literal name: no protocol, pattern or playlist in it is followed.
+    """Open a local file by its literal name: neither the name nor the content can reach the network.
 
     Raises SourceError, in one line that holds nothing of the file's content.
     """

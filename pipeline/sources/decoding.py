@@ -15,6 +15,7 @@ from av.video.stream import VideoStream
 
 from foveate.pipeline.frames import Damage
 
+PATIENCE = 1000  # packets without a single frame after which a stream (an encrypted one, say) is given up
 _MESSAGES_KEPT = 5
 Times = Literal["stream", "rate", "setting"]
 """Where times come from: the stream, its declared frame rate, or the rate setting."""
@@ -64,7 +65,9 @@ class FrameDecoder:
 
     def frames(self) -> Iterator[VideoFrame]:
         """Yield every frame that can be decoded, in presentation order; count the rest as damage."""
-        for packet in self._packets():
+        for number, packet in enumerate(self._packets()):
+            if not self._count and number >= PATIENCE:
+                break
             self._owed += not packet.is_discard
             yield from self._decode(packet)
         yield from self._drain()

@@ -41,15 +41,15 @@ class _Plan:
     colour: Colour
     layout: Literal["grey", "planar", "rgb"]
     target: str  # the pixel format that is read
+    reformatter: VideoReformatter  # one for each: before PyAV 17 it kept the range of what it last converted
 
 
 class PlaneReader:
-    """Reads frames of one stream. Keeps what it has worked out for a pixel format, and the converter."""
+    """Reads frames of one stream. Keeps what it has worked out for a pixel format and its colour tags."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._plans: dict[tuple[str, int, int, bool], _Plan] = {}
-        self._reformatter = VideoReformatter()
 
     def read(self, frame: VideoFrame) -> tuple[Plane, Chroma | None, Colour]:
         """Luma uint8[H, W], chroma (see ``Frame``) and colour of a frame; read-only.
@@ -78,7 +78,7 @@ class PlaneReader:
         matrix = _SWS_MATRIX[plan.colour.matrix]
         color_range = _FULL if plan.colour.full_range else _LIMITED
         try:
-            return self._reformatter.reformat(
+            return plan.reformatter.reformat(
                 frame,
                 format=plan.target,
                 src_colorspace=matrix,
@@ -100,24 +100,25 @@ def unknown_matrix(frame: VideoFrame) -> bool:
 
 def _plan(format_: VideoFormat, colorspace: int, color_range: int, high: bool) -> _Plan:
     if _is_rgb(format_):
-        return _Plan(Colour("bt601", True), "rgb", "rgb24")
+        return _Plan(Colour("bt601", True), "rgb", "rgb24", VideoReformatter())
     matrix: Matrix = _MATRICES.get(colorspace, "bt709" if high else "bt601")
     grey = sum(not component.is_alpha for component in format_.components) == 1
     unsaid_is_full = grey or format_.name.startswith("yuvj")
     full = color_range == _FULL or (color_range != _LIMITED and unsaid_is_full)
-    target = format_.name if format_.name in _DIRECT else _target(format_, grey, full)
-    return _Plan(Colour(matrix, full), "grey" if grey else "planar", target)
+    target = format_.name if format_.name in _DIRECT else _target(format_, grey)
+    return _Plan(Colour(matrix, full), "grey" if grey else "planar", target, VideoReformatter())
 
 
 def _is_rgb(format_: VideoFormat) -> bool:
     return format_.is_rgb or format_.has_palette or format_.name.startswith("xyz")
 
 
-def _target(format_: VideoFormat, grey: bool, full: bool) -> str:
+def _target(format_: VideoFormat, grey: bool) -> str:
+    """An 8-bit format that libswscale gives the same range, whether or not it looks at the frame's tags."""
     if grey:
         return "gray"
     whole = format_.chroma_width(64) == 64 and format_.chroma_height(64) == 64
-    return f"yuv{'j' if full else ''}{'444' if whole else '420'}p"
+    return f"yuv{'j' if format_.name.startswith('yuvj') else ''}{'444' if whole else '420'}p"
 
 
 def _view(plane: VideoPlane) -> Plane:

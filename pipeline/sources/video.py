@@ -65,7 +65,7 @@ class VideoSource:
         tick = float(self._feed.time_base)
         for frame in FrameDecoder(self._feed, self.damage).frames():
             ticks = frame.dts if self._feed.decode_order else frame.pts
-            yield Stamped(frame, self._seconds(ticks), frame.duration * tick or None)
+            yield Stamped(frame, self._seconds(ticks), (frame.duration or 0) * tick or None)
 
     def _seconds(self, ticks: int | None) -> float | None:
         """Seconds after the first timestamp."""

@@ -95,9 +95,9 @@ def corners(costs):
     """The token counts at the corners of the lower convex hull of {count: least cost}: best for some price."""
     hull = []
     for point in sorted(costs.items()):
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (point[0] - hull[-2][0]) >= (
-            point[1] - hull[-2][1]
-        ) * (hull[-1][0] - hull[-2][0]):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (point[0] - hull[-2][0]) >= (point[1] - hull[-2][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
             hull.pop()
         if not hull or point[1] < hull[-1][1]:
             hull.append(point)

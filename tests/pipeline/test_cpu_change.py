@@ -33,9 +33,7 @@ def tiles_of(blocks, tiles):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.integers(1, 90), st.integers(1, 90), st.booleans(), st.floats(0, 20), st.randoms(use_true_random=False)
-)
+@given(st.integers(1, 90), st.integers(1, 90), st.booleans(), st.floats(0, 20), st.randoms(use_true_random=False))
 def test_changed_tiles_follow_the_definition_and_the_texture_stays_within_the_threshold(
     height, width, full_chroma, threshold, random
 ):

@@ -126,6 +126,20 @@ def test_deep_samples_are_shortened_without_changing_the_range(form: str, sample
 
 
 @pytest.mark.parametrize(
+    ("form", "tag"), [("yuvj422p", 2), ("yuv422p", 2), ("yuv422p", 1), ("nv12", 2), ("yuva444p", 2)]
+)
+def test_other_layouts_keep_their_range(form: str, tag: int) -> None:
+    frame = VideoFrame(32, 16, form)
+    for plane in frame.planes:
+        plane.update(b"\xc8" * plane.buffer_size)
+    frame.colorspace, frame.color_range = 1, tag
+    luma, chroma, colour = PlaneReader("x").read(frame)
+    assert colour == Colour("bt709", tag == 2)
+    assert chroma is not None
+    assert all((plane == 200).all() for plane in (luma, *chroma))
+
+
+@pytest.mark.parametrize(
     ("form", "width", "height", "tags", "expected"),
     [
         ("yuv420p", 720, 576, (2, 0), Colour("bt601", False)),

@@ -118,6 +118,25 @@ def test_a_demuxer_error_ends_the_stream_and_keeps_all_frames_before_it(cases: P
     assert damage == Damage(1, ["reading stopped: invalid data found"])
 
 
+class CountingFeed(ContainerFeed):
+    """A feed that counts its packets."""
+
+    taken = 0
+
+    def packets(self) -> Iterator[Packet[VideoStream]]:
+        for packet in super().packets():
+            self.taken += 1
+            yield packet
+
+
+def test_a_stream_that_never_decodes_is_given_up(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foveate.pipeline.sources.decoding.PATIENCE", 20)
+    feed = CountingFeed(garbled(cases / "base.mp4", tmp_path, range(60)), SourceSettings())
+    assert list(FrameDecoder(feed, Damage()).frames()) == []
+    assert feed.taken == 21
+    feed.close()
+
+
 def test_good_files_announce_no_missing_bytes(cases: Path) -> None:
     cut = {"B3_truncated.mp4", "B3_truncated.mkv", "B3_truncated_fragments.mp4", "B3_truncated.avi"}
     cut |= {"B3_truncated.gif", "B1_nomoov.mp4"}

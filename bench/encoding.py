@@ -1,0 +1,52 @@
+"""Writes the clips that benchmarks need, with PyAV's own scaler and encoder; no ffmpeg program is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import av
+import numpy as np
+from av.error import FFmpegError
+from numpy.typing import NDArray
+
+from foveate.pipeline.errors import SinkError
+
+DEFAULT_QUALITY: Final[Mapping[str, str]] = {"preset": "medium", "crf": "23"}  # libx264's own defaults
+LOSSLESS: Final[Mapping[str, str]] = {"preset": "veryfast", "qp": "0"}
+FAST: Final[Mapping[str, str]] = {"preset": "ultrafast", "crf": "23"}
+
+
+def encode(path: Path, frames: Iterable[av.VideoFrame], rate: Fraction, options: Mapping[str, str]) -> None:
+    """Write ``frames``, all of one size, as H.264 at a constant ``rate``; the file appears under its name when whole.
+
+    Raises SinkError where it cannot be written.
+    """
+    part = path.with_name(f"{path.stem}.part{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with av.open(f"file:{part}", "w") as container:
+            stream = container.add_stream("libx264", rate=rate, options=dict(options))
+            assert isinstance(stream, av.VideoStream)
+            stream.pix_fmt = "yuv420p"
+            for index, frame in enumerate(frames):
+                if index == 0:
+                    stream.width, stream.height = frame.width, frame.height
+                frame.pts, frame.time_base, frame.pict_type = index, 1 / rate, 0  # 0: the encoder chooses
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode())
+        part.replace(path)
+    except (OSError, FFmpegError) as error:
+        raise SinkError(f"cannot make the clip {path}: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def grey_frame(luma: NDArray[np.uint8]) -> av.VideoFrame:
+    """A colourless yuv420p frame of ``luma``, uint8[H, W] of even size."""
+    height, width = luma.shape
+    planes = np.full((height * 3 // 2, width), 128, np.uint8)
+    planes[:height] = luma
+    return av.VideoFrame.from_ndarray(planes, format="yuv420p")

@@ -1,0 +1,68 @@
+"""A record as tables on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_FILE_WIDTH = 160  # characters; a file or a pipe has none of its own
+
+
+def standard_error() -> Console:
+    """Standard error; nothing is shown where it is closed."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True, quiet=sys.stderr is None)
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    return console
+
+
+def print_record(record: Mapping[str, Any], console: Console) -> None:
+    """Print the speeds, where the time goes, and what was red."""
+    cases = record["cases"]
+    if cases:
+        console.print(_speeds(cases))
+        console.print(_stages(cases))
+    for case in cases:
+        if "still_share" in case:
+            costs = f"{case['still_frame_ms']:.2f} ms of a keyframe's {case['keyframe_ms']:.2f} ms"
+            console.print(Text(f"{case['name']}: a still frame costs {costs}, {case['still_share']:.1%}"))
+    for red in record["red"]:
+        console.print(Text.assemble((f"{red['name']}: red, no numbers: ", "red"), red["reason"]))
+
+
+def _speeds(cases: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("case", "size", "frames", "decode fps", "pipeline fps", "ratio", "tokens/frame", "changed")
+    for case in cases:
+        table.add_row(
+            Text(case["name"]),
+            f"{case['width']}x{case['height']}",
+            str(case["frames"]),
+            f"{case['decode_fps']:.1f}",
+            f"{case['pipeline_fps']:.1f}",
+            f"{case['ratio']:.2f}",
+            f"{case['tokens_per_frame']:.0f}",
+            f"{case['changed']:.0%}",
+        )
+    return table
+
+
+def _stages(cases: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("case", "stage", "p50 ms", "p90 ms", "p99 ms", "busy", "processor")
+    for case in cases:
+        for place, stage in enumerate(case["stages"]):
+            times = [f"{stage[name]:.2f}" for name in ("p50_ms", "p90_ms", "p99_ms")]
+            name = "" if place else case["name"]
+            table.add_row(Text(name), stage["name"], *times, f"{stage['busy']:.0%}", f"{stage['cpu']:.0%}")
+    return table
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in ("case", "stage") else "right", no_wrap=True)
+    return table

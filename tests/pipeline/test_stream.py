@@ -1,0 +1,326 @@
+"""open_stream end to end: budgets, time, memory of the reader, feedback, and what is left behind."""
+
+import itertools
+import threading
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from foveate.pipeline import open_stream
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.cpu.engine import CpuEngine
+from foveate.pipeline.errors import EngineError, SettingsError
+from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.settings import AllocationSettings, CacheSettings, ChangeSettings, ScoreSettings, Settings
+
+STREAM = AllocationSettings(memory="stream")
+
+
+def select(pictures, settings=Settings(), feedback=None):
+    """The Selections of luma pictures, without threads."""
+    engine = CpuEngine(settings, feedback or Feedback())
+    frames = (Frame(i, i / 25, picture, None, Colour("bt601", True)) for i, picture in enumerate(pictures))
+    for step in engine.cascade(engine.pyramid(engine.upload(frames))):
+        yield step.selection
+
+
+def scene(seed, shape=(240, 320)):
+    """A picture with smooth areas and busy ones."""
+    rng = np.random.default_rng(seed)
+    picture = np.add.outer(np.linspace(40, 120, shape[0]), np.linspace(0, 60, shape[1]))
+    for _ in range(6):
+        top, left = rng.integers(0, shape[0] - 40), rng.integers(0, shape[1] - 40)
+        picture[top : top + 40, left : left + 40] = rng.integers(0, 256, (40, 40))
+    return picture.astype(np.uint8)
+
+
+def same(first, second):
+    return all((getattr(first, name) == getattr(second, name)).all() for name in ("x", "y", "lod"))
+
+
+def painted(selection):
+    """Cells of a 240x320 picture under the selection's tokens."""
+    cells = np.zeros((32, 32), bool)
+    for x, y, lod in zip(selection.x.tolist(), selection.y.tolist(), selection.lod.tolist(), strict=True):
+        half = 8 << lod
+        cells[max(0, y - half) // 16 : (y + half) // 16, max(0, x - half) // 16 : (x + half) // 16] = True
+    return cells[:15, :20]
+
+
+@pytest.mark.parametrize("clip", ["pedestrians", "bunny", "tree"])
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_real_clips_stay_in_budget_and_in_range(samples, clip, memory):
+    counts = []
+    with open_stream(str(samples / f"{clip}.mp4"), allocation={"memory": memory}, source={"frames": 40}) as stream:
+        for selection in stream:
+            counts.append(len(selection))
+            assert len(selection) <= 273
+            for name in ("score", "information", "perspective"):
+                values = getattr(selection, name)
+                assert np.isfinite(values).all()
+                assert ((values >= 0) & (values <= 1)).all()
+            half = 8 << selection.lod.astype(int)
+            assert (selection.x - half < selection.width).all()
+            assert (selection.y - half < selection.height).all()
+            assert (selection.age >= 0).all()
+            assert 0 <= selection.changed <= 1
+            assert 0 <= selection.recomputed <= 1
+    assert len(counts) == 40
+    if memory == "frame":
+        assert min(counts) >= 270 or clip == "tree"
+
+
+def test_two_runs_select_the_same(samples):
+    runs = []
+    for _ in range(2):
+        with open_stream(str(samples / "pedestrians.mp4"), source={"frames": 45}, patches=True) as stream:
+            runs.append(list(stream))
+    for first, second in zip(*runs, strict=True):
+        assert same(first, second)
+        assert (first.score == second.score).all()
+        assert (first.patches == second.patches).all()
+
+
+def test_patches_are_the_pixels_of_their_level(samples):
+    with open_stream(str(samples / "pedestrians.mp4"), source={"frames": 1}, patches=True) as stream:
+        selection = next(stream)
+    luma = first_luma(samples / "pedestrians.mp4")
+    for index in np.flatnonzero(selection.lod <= 2)[::7].tolist():
+        side = 16 << int(selection.lod[index])
+        left, top = int(selection.x[index]) - side // 2, int(selection.y[index]) - side // 2
+        block = luma[top : top + side, left : left + side].astype(float)
+        if block.shape != (side, side):
+            continue
+        true = block.reshape(16, side // 16, 16, side // 16).mean(axis=(1, 3))
+        red, green, blue = (selection.patches[index, ..., channel].astype(float) for channel in range(3))
+        seen = 16 + (0.299 * red + 0.587 * green + 0.114 * blue) * 219 / 255  # back to limited-range luma
+        clipped = (selection.patches[index] == 0).any(-1) | (selection.patches[index] == 255).any(-1)
+        # Three channels rounded to whole numbers carry luma to within one step.
+        assert np.abs(seen - true)[~clipped].max(initial=0) <= 1.0
+
+
+def first_luma(path):
+    with av.open(str(path)) as container:
+        frame = next(container.decode(video=0))
+        rows = np.frombuffer(frame.planes[0], np.uint8).reshape(frame.height, frame.planes[0].line_size)
+        return rows[:, : frame.width].copy()
+
+
+def test_a_naflex_view_is_padded_and_marked(samples):
+    with open_stream(str(samples / "bunny.mp4"), source={"frames": 1}, patches=True, budget=50) as stream:
+        selection = next(stream)
+    view = selection.naflex(64)
+    count = len(selection)
+    assert view.patches.shape == (64, 768)
+    assert view.valid.sum() == count
+    assert (view.patches[:count].reshape(-1, 16, 16, 3) == selection.patches).all()
+    assert (view.coords[0] == [selection.y[0] // 16, selection.x[0] // 16]).all()
+    with pytest.raises(ValueError, match="at least"):
+        selection.naflex(3)
+
+
+def test_a_still_scene_costs_a_streaming_reader_nothing():
+    picture = scene(1)
+    selections = list(select([picture] * 40, Settings(allocation=STREAM)))
+    assert len(selections[0]) > 0
+    assert [len(selection) for selection in selections[10:]] == [0] * 30
+
+
+def test_a_still_scene_repeats_its_tokens_with_growing_age():
+    selections = list(select([scene(1)] * 6))
+    for earlier, later in itertools.pairwise(selections):
+        assert same(earlier, later)
+        assert (later.age == earlier.age + 1).all()
+        assert later.changed == 0
+        assert not later.fresh.any()
+    assert selections[0].fresh.all()
+
+
+def test_a_moving_square_gets_the_fresh_tokens():
+    pictures = [scene(2)] * 8
+    for step in range(8):
+        picture = scene(2)
+        picture[100:132, 40 + 8 * step : 72 + 8 * step] = np.random.default_rng(0).integers(0, 256, (32, 32))
+        pictures.append(picture)
+    for selection in list(select(pictures, Settings(allocation=STREAM)))[8:]:
+        assert selection.fresh.all()
+        assert len(selection) > 0
+
+
+def test_a_cut_starts_the_readers_picture_anew():
+    pictures = [scene(1) // 3] * 5 + [255 - scene(2) // 4] * 5
+    selections = list(select(pictures, Settings(allocation=STREAM)))
+    assert selections[5].keyframe == "cut"
+    assert selections[5].recomputed == 1
+    assert painted(selections[5]).all()  # no token of the first scene is left in use
+    assert (selections[5].age == 0).all()
+
+
+def test_a_flash_leaves_no_trace_two_frames_later():
+    still = scene(3)
+    flash = np.minimum(still.astype(int) + 120, 255).astype(np.uint8)
+    part = still.copy()
+    part[60:120, 80:200] = 255  # not enough of the picture for a cut
+    for bright in (flash, part):
+        pictures = [still] * 5 + [bright] + [still] * 5
+        with_cache = list(select(pictures))
+        without = list(select(pictures, Settings(cache=CacheSettings(enabled=False))))
+        for index in (7, 8, 9):
+            assert same(with_cache[index], without[index])
+            assert same(with_cache[index], with_cache[4])
+
+
+def test_noise_cannot_be_carried_along_any_flow():
+    rng = np.random.default_rng(4)
+    pictures = [rng.integers(0, 256, (240, 320), dtype=np.uint8) for _ in range(4)]
+    # Means of 8x8 pixels of such noise differ by 10 grey values on average; a tenth of the cells agree by chance.
+    assert all(selection.recomputed > 0.8 for selection in select(pictures))
+
+
+def test_a_panning_picture_is_mostly_reused():
+    wide = np.random.default_rng(5).integers(0, 256, (30, 100), dtype=np.uint8)
+    wide = wide.repeat(16, 0).repeat(16, 1)
+    wide = cv2.GaussianBlur(wide, (0, 0), 6)
+    pictures = [np.ascontiguousarray(wide[:, 6 * i : 640 + 6 * i]) for i in range(10)]
+    shares = [selection.recomputed for selection in select(pictures)]
+    assert max(shares[1:]) < 0.2
+
+
+def test_scores_off_means_error_alone_decides():
+    pictures = [scene(6)]
+    even = next(select(pictures, Settings(score=ScoreSettings(enabled=False), budget=60)))
+    scored = next(select(pictures, Settings(budget=60)))
+    assert len(even) != len(scored) or not same(even, scored)
+    assert len(even) <= 60
+
+
+def test_three_stage_selects_cells_at_full_detail():
+    settings = Settings(budget=40, allocation=AllocationSettings(strategy="three_stage"))
+    selection = next(select([scene(7)], settings))
+    assert len(selection) == 40
+    assert (selection.lod == 0).all()
+
+
+def test_merged_groups_reach_the_record():
+    settings = Settings(allocation=AllocationSettings(merge=2), patches=True)
+    selection = next(select([scene(8, (720, 1280))], settings))
+    assert len(selection) % 4 == 0
+    assert selection.patches.shape == (len(selection), 16, 16, 3)
+    cells = {(int(x) // 16, int(y) // 16) for x, y, lod in zip(selection.x, selection.y, selection.lod) if lod == 0}
+    assert all((x ^ 1, y) in cells and (x, y ^ 1) in cells for x, y in cells)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 17), (17, 1), (31, 639), (241, 321)])
+def test_any_size_has_tokens_on_its_pixels(shape):
+    rng = np.random.default_rng(9)
+    pictures = [rng.integers(0, 256, shape, dtype=np.uint8) for _ in range(3)]
+    for memory in ("frame", "stream"):
+        settings = Settings(allocation=AllocationSettings(memory=memory), patches=True)
+        for selection in select(pictures, settings):
+            assert 1 <= len(selection) <= 273
+            assert (selection.x // 16 * 16 < max(shape[1], 16) + 240).all()
+
+
+def test_maps_are_handed_out_by_name():
+    names = tuple(sorted({"score", "red", "edges", "edge_distance", "eccentricity", "x", "y", "fixation", "boundary",
+                          "cluster_id", "cluster_size", "prev_relevance", "prev_saliency", "attention", "gaze",
+                          "prev_attention", "motion", "lowpass", "cluster_distance"}))  # fmt: skip
+    for selection in select([scene(1)] * 3, Settings(maps=names)):
+        assert tuple(sorted(selection.maps)) == names
+        for name, values in selection.maps.items():
+            assert values.shape == (16, 20)
+            assert values.dtype == np.float32
+            assert np.isfinite(values).all()
+            assert values.min() >= 0
+            assert values.max() <= (49 if name == "cluster_id" else 1)
+    assert selection.maps["x"][0, 0] == pytest.approx(8 / 320)
+    assert selection.maps["y"][-1, 0] == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="maps must be among"):
+        Settings(maps=("nonsense",))
+
+
+def test_a_fixation_builds_up_where_detail_is_spent():
+    maps = [selection.maps["fixation"] for selection in select([scene(1)] * 5, Settings(maps=("fixation",)))]
+    assert maps[0].max() == pytest.approx(0.1)
+    assert maps[1].max() == pytest.approx(0.19)
+
+
+def test_gaze_moves_the_eccentricity_and_fades():
+    feedback = Feedback()
+    feedback.set_gaze((8.0, 8.0))
+    settings = Settings(maps=("eccentricity", "gaze"))
+    first, second = itertools.islice(select([scene(1)] * 2, settings, feedback), 2)
+    assert first.maps["eccentricity"][0, 0] == 0
+    assert first.maps["gaze"][0, 0] == pytest.approx(1.0)
+    assert second.maps["gaze"][0, 0] == pytest.approx(0.9)
+    with pytest.raises(ValueError, match="finite"):
+        feedback.set_gaze((float("nan"), 0.0))
+
+
+def test_attention_lands_on_the_tokens_it_was_given_to():
+    feedback = Feedback()
+    run = select([scene(1)] * 4, Settings(maps=("attention", "prev_attention")), feedback)
+    first = next(run)
+    weights = np.zeros(len(first), np.float32)
+    finest = int(np.argmin(first.lod))
+    weights[finest] = 1.0
+    feedback.add_attention(first.index, weights)
+    second, third = next(run), next(run)
+    row, column = first.y[finest] // 16, first.x[finest] // 16
+    assert second.maps["attention"][row, column] == 1
+    assert second.maps["attention"].sum() == 4 ** first.lod[finest]
+    assert third.maps["attention"][row, column] == pytest.approx(0.9)
+    assert third.maps["prev_attention"][row, column] == 1
+    with pytest.raises(ValueError, match="one weight per token"):
+        feedback.add_attention(0, weights[:-1])
+    with pytest.raises(ValueError, match="last 64 frames"):
+        feedback.add_attention(99, weights)
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        feedback.add_attention(0, weights * 2)
+
+
+def test_overrides_are_checked(samples):
+    clip = str(samples / "tree.mp4")
+    with pytest.raises(SettingsError, match="budget"):
+        open_stream(clip, budget=0)
+    with pytest.raises(SettingsError, match="unknown setting 'bugdet'"):
+        open_stream(clip, bugdet=3)
+    with pytest.raises(EngineError, match="cuda"):
+        open_stream(clip, engine="cuda")
+    with pytest.raises(SettingsError, match="merge"):
+        open_stream(clip, budget=3, allocation={"merge": 2})
+
+
+def test_a_stream_left_half_way_leaves_no_thread(samples):
+    before = threading.active_count()
+    with open_stream(str(samples / "pedestrians.mp4")) as stream:
+        for selection in itertools.islice(stream, 5):
+            assert len(selection)
+    assert threading.active_count() == before
+    with open_stream(str(samples / "pedestrians.mp4")):
+        pass  # never iterated
+    assert threading.active_count() == before
+
+
+def test_slow_drift_reaches_the_reader():
+    """Every frame differs from the last by less than the threshold; the reader's picture may not stay behind."""
+    base = scene(11)
+    pictures = [np.clip(base.astype(float) + 0.5 * step, 0, 255).astype(np.uint8) for step in range(60)]
+    settings = Settings(allocation=STREAM, change=ChangeSettings(keyframe_interval=1000))
+    tokens = [len(selection) for selection in select(pictures, settings)]
+    assert sum(tokens[10:]) > 0
+
+
+def test_settings_of_the_cases(cases):
+    """S2: a cut at frame 60. S4: from frame 61 on nothing is older than the end of the fade."""
+    with open_stream(str(cases / "S2_cut60.mp4")) as stream:
+        selections = list(stream)
+    assert [selection.index for selection in selections if selection.keyframe == "cut"] == [60]
+    assert (selections[60].age == 0).all()
+    for memory in ("frame", "stream"):
+        with open_stream(str(cases / "S4_fade.mp4"), allocation={"memory": memory}) as stream:
+            for selection in stream:
+                if 61 <= selection.index <= 89:
+                    assert (selection.age <= selection.index - 30).all()
