@@ -13,8 +13,8 @@ from foveate.pipeline.geometry import TOP_LEVEL, Mask, Rect, around
 _MARGIN = 4  # cells around the change that the search may look at
 _LEAST_SIDE = 32  # samples; below, the search has no room for its own pyramid
 _DOUBT = np.float32(1.0 / 8.0)
-"""Confidence lost per grey value by which the warped picture differs from the new one. Half of it is lost at 4, about the
-change threshold; of pure noise, three cells in four are then recomputed, of real clips one in twenty."""
+"""Confidence lost per grey value by which the warped picture differs from the new one. Half of it is lost at 4, about
+the change threshold; of pure noise, three cells in four are then recomputed, of real clips one in twenty."""
 
 Picture = NDArray[np.uint8]
 

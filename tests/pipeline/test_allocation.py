@@ -68,8 +68,9 @@ def test_never_over_budget_and_no_two_tokens_on_one_cell(size, budget, seed, str
         count = covered(tokens, geometry)
         assert count.max(initial=0) <= 1
         if merge == 1:
-            lit = [geometry.inside[r << l : (r + 1) << l, c << l : (c + 1) << l].any() for l, r, c in zip(*tokens)]
-            assert all(lit)
+            for lod, row, column in zip(*tokens, strict=True):
+                under = np.s_[row << lod : (row + 1) << lod, column << lod : (column + 1) << lod]
+                assert geometry.inside[under].any()
         roots = -(-size[0] // 256) * -(-size[1] // 256)
         if not stream and merge == 1 and roots <= budget:
             assert (count[geometry.inside] == 1).all()  # the whole picture is covered

@@ -46,21 +46,24 @@ def test_changed_tiles_follow_the_definition_and_the_texture_stays_within_the_th
         planes += [rng.integers(0, 256, small, dtype=np.uint8) for _ in range(2)]
         if held is not None:  # most of it stays near what it was
             scale = rng.choice([0, 0.02, 0.1])
-            planes = [(old + scale * (new - old.astype(float))).astype(np.uint8) for old, new in zip(held, planes)]
+            planes = [
+                (old + scale * (new - old.astype(float))).astype(np.uint8)
+                for old, new in zip(held, planes, strict=True)
+            ]
         update = uploader.update(frame(index, planes[0], tuple(planes[1:])))
         if held is None:
             assert update.changed.all()
             held = [plane.copy() for plane in planes]
             continue
         expected = np.zeros(update.geometry.tiles, np.bool_)
-        for plane, old in zip(planes, held):
+        for plane, old in zip(planes, held, strict=True):
             side = 8 if plane.shape == (height, width) else 4
             means = block_means(np.abs(plane.astype(float) - old), side)
             expected |= tiles_of(means > threshold, update.geometry.tiles)
         if update.keyframe is None:
             assert (update.changed == expected).all()
         tile = update.written.tiles
-        for plane, old in zip(planes, held):
+        for plane, old in zip(planes, held, strict=True):
             side = 32 if plane.shape == (height, width) else 16
             mask = tile.repeat(side, 0).repeat(side, 1)[: plane.shape[0], : plane.shape[1]]
             old[mask] = plane[mask]

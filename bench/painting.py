@@ -1,0 +1,90 @@
+"""The reader's picture, painted from tokens and the true frames alone.
+
+Written without the pipeline's own reader, so that the quality measure checks it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.bench.footage import CELL, Picture, Plane
+from foveate.pipeline.selection import Selection
+
+Lods = NDArray[np.int8]  # [rows, columns]: the LOD at which each cell is shown; NOT_SHOWN without a token
+
+NOT_SHOWN: Final = -1
+_PADDED = 32  # the levels are those of a picture padded to a multiple of this, by its edge
+_UNSEEN = 128  # grey, before the first token
+_MOST = 100.0  # dB; where the pictures are equal
+
+
+def lods_of(selection: Selection) -> Lods:
+    """The LOD of the token over each cell of the picture."""
+    lods = np.full((-(-selection.height // CELL), -(-selection.width // CELL)), NOT_SHOWN, np.int8)
+    for x, y, lod in zip(selection.x.tolist(), selection.y.tolist(), selection.lod.tolist(), strict=True):
+        reach = 1 << lod  # cells
+        top, left = (y - CELL * reach // 2) // CELL, (x - CELL * reach // 2) // CELL
+        lods[top : top + reach, left : left + reach] = lod
+    return lods
+
+
+class ReaderPicture:
+    """What is known after the tokens so far: of each cell, its newest token, enlarged bilinearly."""
+
+    def __init__(self, picture: Picture) -> None:
+        """Of the size of ``picture``, and grey."""
+        self.planes = [np.full(plane.shape, _UNSEEN, np.uint8) for plane in picture.planes]
+
+    def paint(self, picture: Picture, lods: Lods) -> None:
+        """Show the cells that have a token, sampled from ``picture``."""
+        for lod in np.unique(lods[lods != NOT_SHOWN]).tolist():
+            for known, plane in zip(self.planes, picture.planes, strict=True):
+                halved = plane.shape != picture.luma.shape
+                np.copyto(known, level_enlarged(plane, lod - halved), where=_pixels(lods == lod, known, halved))
+
+
+def level_enlarged(plane: Plane, level: int) -> Plane:
+    """``plane``, uint8[h, w], as its level shows it: 2x2 box means, enlarged bilinearly as a whole, then cut.
+
+    Level 0 and below is the plane itself.
+    """
+    if level <= 0:
+        return plane
+    height, width = plane.shape
+    padded = np.pad(plane, ((0, -height % _PADDED), (0, -width % _PADDED)), mode="edge")
+    rows, columns = (side >> level for side in padded.shape)
+    side = 1 << level
+    means = padded.reshape(rows, side, columns, side).mean(axis=(1, 3), dtype=np.float32)
+    large = cv2.resize(means, padded.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    return np.rint(large[:height, :width]).astype(np.uint8)
+
+
+def downscaled(plane: Plane, height: int, width: int) -> Plane:
+    """``plane`` resized to ``height`` x ``width`` by area, and enlarged again bilinearly."""
+    small = cv2.resize(plane, (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(cv2.resize(small, plane.shape[::-1], interpolation=cv2.INTER_LINEAR), np.uint8)
+
+
+def psnr(shown: Plane, true: Plane) -> float:
+    """Peak signal-to-noise ratio in dB, at most 100."""
+    return decibels(mean_square(shown, true))
+
+
+def mean_square(shown: Plane, true: Plane) -> float:
+    """Mean squared difference, in 8-bit units squared."""
+    return float(np.mean((shown.astype(np.float32) - true) ** 2, dtype=np.float64))
+
+
+def decibels(error: float) -> float:
+    """PSNR of a mean squared error, at most 100."""
+    return min(_MOST, float(10 * np.log10(255**2 / error))) if error > 0 else _MOST
+
+
+def _pixels(cells: NDArray[np.bool_], plane: Plane, halved: bool) -> NDArray[np.bool_]:
+    """bool[h, w]: the samples of ``plane`` in ``cells``."""
+    side = CELL // 2 if halved else CELL
+    return cells.repeat(side, axis=0).repeat(side, axis=1)[: plane.shape[0], : plane.shape[1]]
