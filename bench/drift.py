@@ -45,5 +45,3 @@ def drifting(frames: int) -> Iterator[NDArray[np.uint8]]:
         box = luma[_HEIGHT // 4 : _HEIGHT * 3 // 4, _WIDTH // 4 : _WIDTH * 3 // 4]
         box += generator.integers(-_FLICKER, _FLICKER + 1, box.shape)
         yield np.clip(np.rint(luma), 0, 255).astype(np.uint8)
-
-

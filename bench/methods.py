@@ -26,9 +26,9 @@ Method = Callable[[Footage, int], Iterator[Shown]]
 
 def baseline(name: str, footage: Footage, budget: int) -> Iterator[Shown]:
     """One of BASELINES, which chooses cells."""
-    lods = (np.where(mask, 0, NOT_SHOWN).astype(np.int8) for mask in BASELINES[name](footage, budget))
-    for cells, planes in _painted(footage, lods):
-        yield Shown(planes, int((cells != NOT_SHOWN).sum()) / FRAMES_PER_TOKEN.get(name, 1))
+    cost = 1 / FRAMES_PER_TOKEN.get(name, 1)
+    masks = BASELINES[name](footage, budget)
+    return _painted(footage, ((np.where(mask, 0, NOT_SHOWN).astype(np.int8), mask.sum() * cost) for mask in masks))
 
 
 def downscale(footage: Footage, budget: int) -> Iterator[Shown]:
@@ -41,30 +41,37 @@ def downscale(footage: Footage, budget: int) -> Iterator[Shown]:
 
 
 def patches_like(shape: tuple[int, ...], budget: int) -> tuple[int, int]:
-    """Rows and columns of at most ``budget`` patches: as many as fit whose shape is within a tenth of the picture's."""
+    """Rows and columns of at most ``budget`` patches: the rows by the picture's shape, then the columns that fit."""
     height, width = shape
-    if budget >= -(-height // CELL) * -(-width // CELL):
-        return -(-height // CELL), -(-width // CELL)
-    scale = (budget * CELL * CELL / (height * width)) ** 0.5
-    rows = max(1, round(height * scale / CELL))
-    return rows, max(1, budget // rows)
+    scale = min(1.0, (budget * CELL * CELL / (height * width)) ** 0.5)
+    rows = min(max(1, round(height * scale / CELL)), budget)
+    return rows, min(-(-width // CELL), max(1, budget // rows))
 
 
 def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Shown]:
     """Foveate, under the settings of ``options``."""
     source = {"frames": len(footage.pictures)}
     with open_stream(str(footage.path), budget=budget, source=source, **options) as stream:
-        for cells, planes in _painted(footage, map(lods_of, stream)):
-            yield Shown(planes, tokens_in(cells))
+        yield from _painted(footage, ((lods_of(selection), len(selection)) for selection in stream))
 
 
-def tokens_in(lods: Lods) -> int:
-    """Number of tokens that cover the cells so."""
-    raise NotImplementedError
-
-
-def _painted(footage: Footage, lods: Iterator[Lods]) -> Iterator[tuple[Lods, tuple[Plane, ...]]]:
+def _painted(footage: Footage, sent: Iterator[tuple[Lods, float]]) -> Iterator[Shown]:
     reader = ReaderPicture(footage.pictures[0])
-    for picture, cells in zip(footage.pictures, lods, strict=True):
-        reader.paint(picture, cells)
-        yield cells, tuple(reader.planes)
+    for picture, (lods, tokens) in zip(footage.pictures, sent, strict=True):
+        reader.paint(picture, lods)
+        yield Shown(tuple(reader.planes), tokens)
+
+
+def _plain(memory: str) -> dict[str, Any]:
+    """No weights: only the reconstruction error decides."""
+    return {"score": {"enabled": False}, "allocation": {"memory": memory, "min_gain": 0.0}}
+
+
+METHODS: Final[Mapping[str, Method]] = {
+    "downscale": downscale,
+    **{name: partial(baseline, name) for name in BASELINES},
+    "Foveate, frame, scores off": partial(ours, _plain("frame")),
+    "Foveate, stream, scores off": partial(ours, _plain("stream")),
+    "Foveate, frame": partial(ours, {"allocation": {"memory": "frame"}}),
+    "Foveate, stream": partial(ours, {"allocation": {"memory": "stream"}}),
+}
