@@ -58,12 +58,12 @@ def dtd(footage: Footage, budget: int) -> list[Mask]:
 def rlt(footage: Footage, budget: int) -> list[Mask]:
     """Run-Length Tokenization (NeurIPS 2024): tubelets of 2 frames, kept where they changed by at least t.
 
-    Compared are the front of the tubelet before and the back of this one; the first tubelet is whole. A tubelet's
-    token shows both its frames, so 2K are kept per tubelet on average. A last frame without a partner has none.
+    Compared are the front of the tubelet before and the back of this one; the first tubelet is whole. A tubelet shows
+    both its frames, so it counts as the two patches that it holds. A last frame without a partner has none.
     """
     pairs = len(footage.pictures) // 2
     changes = list(cell_changes(footage.pictures, gap=3))[::2]  # frames 2k and 2k + 3
-    tubelets = [_whole(footage)][:pairs] + _above(changes, 2 * budget * len(changes))
+    tubelets = [_whole(footage)][:pairs] + _above(changes, budget * len(changes))
     frames = [mask for mask in tubelets for _ in range(2)]
     return frames + [np.zeros(footage.grid, np.bool_)] * (len(footage.pictures) % 2)
 
@@ -105,7 +105,6 @@ BASELINES: Final[Mapping[str, Baseline]] = {
     "STC": stc,
     "saliency": saliency,
 }
-FRAMES_PER_TOKEN: Final = {"RLT": 2}  # where it is not 1
 
 
 def highest(values: Map, count: int) -> Mask:

@@ -51,6 +51,11 @@ class Footage:
         """Rows and columns of cells."""
         return self.pictures[0].grid
 
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Rows and columns of luma, Cb and Cr."""
+        return [plane.shape for plane in self.pictures[0].planes]
+
 
 def read_footage(path: Path, frames: int) -> Footage:
     """The first ``frames`` pictures of a file, as 4:2:0. Raises FFmpegError."""
@@ -60,7 +65,7 @@ def read_footage(path: Path, frames: int) -> Footage:
 
 def _picture(frame: av.VideoFrame) -> Picture:
     luma, cb, cr = (_pixels(plane) for plane in frame.reformat(format="yuv420p").planes)
-    return Picture(luma, cb, cr, frame.to_ndarray(format="rgb24"))
+    return Picture(luma, cb, cr, np.asarray(frame.to_ndarray(format="rgb24"), np.uint8))
 
 
 def _pixels(plane: VideoPlane) -> Plane:

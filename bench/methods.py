@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from foveate.bench.baselines import BASELINES, FRAMES_PER_TOKEN
+from foveate.bench.baselines import BASELINES
 from foveate.bench.footage import CELL, Footage, Plane
-from foveate.bench.painting import NOT_SHOWN, Lods, ReaderPicture, downscaled, lods_of
+from foveate.bench.painting import NOT_SHOWN, ReaderPicture, downscaled, lods_of
+from foveate.bench.texture import Texture
 from foveate.pipeline.stream import open_stream
 
 
@@ -18,17 +19,18 @@ class Shown(NamedTuple):
     """What the reader holds after a frame: Y, Cb, Cr as in Picture, valid until the next; and what it was sent."""
 
     planes: tuple[Plane, ...]
-    tokens: float
+    tokens: int
 
 
 Method = Callable[[Footage, int], Iterator[Shown]]
 
 
 def baseline(name: str, footage: Footage, budget: int) -> Iterator[Shown]:
-    """One of BASELINES, which chooses cells."""
-    cost = 1 / FRAMES_PER_TOKEN.get(name, 1)
-    masks = BASELINES[name](footage, budget)
-    return _painted(footage, ((np.where(mask, 0, NOT_SHOWN).astype(np.int8), mask.sum() * cost) for mask in masks))
+    """One of BASELINES, which chooses cells of the true frames."""
+    reader = ReaderPicture(footage.shapes)
+    for picture, mask in zip(footage.pictures, BASELINES[name](footage, budget), strict=True):
+        reader.paint(picture.planes, np.where(mask, 0, NOT_SHOWN).astype(np.int8))
+        yield Shown(tuple(reader.planes), int(mask.sum()))
 
 
 def downscale(footage: Footage, budget: int) -> Iterator[Shown]:
@@ -49,17 +51,15 @@ def patches_like(shape: tuple[int, ...], budget: int) -> tuple[int, int]:
 
 
 def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Shown]:
-    """Foveate, under the settings of ``options``."""
+    """Foveate, under the settings of ``options``. Its tokens show the texture, which is close to the true frame."""
+    reader = ReaderPicture(footage.shapes)
     source = {"frames": len(footage.pictures)}
     with open_stream(str(footage.path), budget=budget, source=source, **options) as stream:
-        yield from _painted(footage, ((lods_of(selection), len(selection)) for selection in stream))
-
-
-def _painted(footage: Footage, sent: Iterator[tuple[Lods, float]]) -> Iterator[Shown]:
-    reader = ReaderPicture(footage.pictures[0])
-    for picture, (lods, tokens) in zip(footage.pictures, sent, strict=True):
-        reader.paint(picture, lods)
-        yield Shown(tuple(reader.planes), tokens)
+        texture = Texture(stream.settings.change.threshold)
+        for picture, selection in zip(footage.pictures, stream, strict=True):
+            planes = texture.show(picture, selection.keyframe is not None)
+            reader.paint(planes, lods_of(selection))
+            yield Shown(tuple(reader.planes), len(selection))
 
 
 def _plain(memory: str) -> dict[str, Any]:

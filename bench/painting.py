@@ -1,17 +1,18 @@
-"""The reader's picture, painted from tokens and the true frames alone.
+"""The reader's picture, painted from tokens and the planes that they were sampled from.
 
 Written without the pipeline's own reader, so that the quality measure checks it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import CELL, Picture, Plane
+from foveate.bench.footage import CELL, Plane
 from foveate.pipeline.selection import Selection
 
 Lods = NDArray[np.int8]  # [rows, columns]: the LOD at which each cell is shown; NOT_SHOWN without a token
@@ -19,7 +20,7 @@ Lods = NDArray[np.int8]  # [rows, columns]: the LOD at which each cell is shown;
 NOT_SHOWN: Final = -1
 _PADDED = 32  # the levels are those of a picture padded to a multiple of this, by its edge
 _UNSEEN = 128  # grey, before the first token
-_MOST = 100.0  # dB; where the pictures are equal
+_MOST = 60.0  # dB; one frame that is shown whole should not lift the mean of the others
 
 
 def lods_of(selection: Selection) -> Lods:
@@ -35,15 +36,15 @@ def lods_of(selection: Selection) -> Lods:
 class ReaderPicture:
     """What is known after the tokens so far: of each cell, its newest token, enlarged bilinearly."""
 
-    def __init__(self, picture: Picture) -> None:
-        """Of the size of ``picture``, and grey."""
-        self.planes = [np.full(plane.shape, _UNSEEN, np.uint8) for plane in picture.planes]
+    def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Planes of these ``shapes``, all grey. The first is the luma's."""
+        self.planes = [np.full(shape, _UNSEEN, np.uint8) for shape in shapes]
 
-    def paint(self, picture: Picture, lods: Lods) -> None:
-        """Show the cells that have a token, sampled from ``picture``."""
+    def paint(self, planes: Sequence[Plane], lods: Lods) -> None:
+        """Show the cells that have a token, sampled from ``planes``."""
         for lod in np.unique(lods[lods != NOT_SHOWN]).tolist():
-            for known, plane in zip(self.planes, picture.planes, strict=True):
-                halved = plane.shape != picture.luma.shape
+            for known, plane in zip(self.planes, planes, strict=True):
+                halved = plane.shape != planes[0].shape
                 np.copyto(known, level_enlarged(plane, lod - halved), where=_pixels(lods == lod, known, halved))
 
 
@@ -69,18 +70,13 @@ def downscaled(plane: Plane, height: int, width: int) -> Plane:
     return np.asarray(cv2.resize(small, plane.shape[::-1], interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
-def psnr(shown: Plane, true: Plane) -> float:
-    """Peak signal-to-noise ratio in dB, at most 100."""
-    return decibels(mean_square(shown, true))
-
-
 def mean_square(shown: Plane, true: Plane) -> float:
     """Mean squared difference, in 8-bit units squared."""
     return float(np.mean((shown.astype(np.float32) - true) ** 2, dtype=np.float64))
 
 
 def decibels(error: float) -> float:
-    """PSNR of a mean squared error, at most 100."""
+    """PSNR of a mean squared error, at most 60."""
     return min(_MOST, float(10 * np.log10(255**2 / error))) if error > 0 else _MOST
 
 

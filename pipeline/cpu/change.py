@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from foveate.pipeline.cpu.blocks import block_sums
+from foveate.pipeline.cpu.blocks import block_means, blocks_over
 from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.frames import Frame, Plane
@@ -41,7 +38,7 @@ def changed_tiles(planes: Planes, held: Planes, threshold: float, geometry: Geom
             side = _per_plane(BLOCK, plane, planes[0])
             difference = scratch.array("difference", plane.shape, np.uint8)
             cv2.absdiff(plane, other, dst=difference)
-            mask |= _tiles_over(_block_sums(difference, side, scratch) > threshold * side * side, geometry)
+            _add_tiles(mask, _whole_blocks(difference, side), side, threshold, scratch)
     return mask
 
 
@@ -50,17 +47,31 @@ def _per_plane(side: int, plane: Plane, luma: Plane) -> int:
     return side if plane.shape == luma.shape else side // 2
 
 
-def _block_sums(difference: Plane, side: int, scratch: Scratch) -> NDArray[Any]:
+def _whole_blocks(difference: Plane, side: int) -> Plane:
+    """The plane with its edge repeated to whole blocks."""
     height, width = difference.shape
     bottom, right = -height % side, -width % side
-    if bottom or right:
-        difference = np.asarray(cv2.copyMakeBorder(difference, 0, bottom, 0, right, cv2.BORDER_REPLICATE), np.uint8)
-    return block_sums(difference, side, scratch)
+    if not bottom and not right:
+        return difference
+    return np.asarray(cv2.copyMakeBorder(difference, 0, bottom, 0, right, cv2.BORDER_REPLICATE), np.uint8)
 
 
-def _tiles_over(blocks: Mask, geometry: Geometry) -> Mask:
+def _add_tiles(mask: Mask, difference: Plane, side: int, threshold: float, scratch: Scratch) -> None:
+    """Set the tiles of ``mask`` in which the mean of any block exceeds ``threshold``."""
+    sure, possible = blocks_over(difference, side, threshold, scratch)
+    rows, columns = sure.shape
+    mask |= _tiles_with(sure, mask)
+    per_tile = TILE // BLOCK
+    possible &= ~mask.repeat(per_tile, 0).repeat(per_tile, 1)[:rows, :columns]
+    row, column = np.nonzero(possible)
+    if len(row):
+        over = block_means(difference, side, row, column) > threshold
+        mask[row[over] // per_tile, column[over] // per_tile] = True
+
+
+def _tiles_with(blocks: Mask, like: Mask) -> Mask:
     """bool[blocks] -> bool[tiles]: any of a tile's blocks."""
-    rows, columns = geometry.tiles
+    rows, columns = like.shape
     per_tile = TILE // BLOCK
     padded = np.zeros((rows * per_tile, columns * per_tile), np.bool_)
     padded[: blocks.shape[0], : blocks.shape[1]] = blocks

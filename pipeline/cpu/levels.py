@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.cpu.change import Planes
 from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.cpu.tile_mask import TileMask
-from foveate.pipeline.geometry import CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
+from foveate.pipeline.geometry import CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask
 
 Samples = NDArray[np.float32]
 
@@ -63,18 +63,19 @@ class PlanePyramid:
         if height < self.pixels.shape[0]:
             self.pixels[height:] = self.pixels[height - 1]
 
-    def rebuild(self, tiles: Rect, scratch: Scratch) -> Iterator[tuple[int, Samples]]:
+    def rebuild(self, tiles: TileMask, scratch: Scratch) -> Iterator[tuple[int, Samples]]:
         """Recompute the coarse levels over ``tiles`` from the base, finest first.
 
         Yields each level with its error: per sample, the mean squared difference of the base to it. By Haar and
         Parseval that is the mean square of the base less the square of its mean. Valid until the next one.
         """
-        pixels = self.pixels[tiles.scaled(TILE >> self.base).slices]
+        pixels = tiles.window(self.pixels, TILE >> self.base)
         fine = scratch.array("fine", pixels.shape, np.float32)
         np.copyto(fine, pixels)
         squares = np.multiply(fine, fine, out=scratch.array("squares", fine.shape, np.float32))
         for level, coarse in enumerate(self.coarse, start=self.base + 1):
-            fine = halve(fine, coarse[tiles.scaled(TILE >> level).slices])
+            fine = halve(fine, tiles.target(coarse, TILE >> level, f"level{level}", scratch))
+            tiles.store(fine, coarse, TILE >> level)
             squares = halve(squares, scratch.array(f"squares{level}", fine.shape, np.float32))
             error = np.multiply(fine, fine, out=scratch.array(f"error{level}", fine.shape, np.float32))
             yield level, np.subtract(squares, error, out=error)
@@ -110,10 +111,10 @@ class Levels:
         """Write the tiles of ``written`` and rebuild exactly what depends on them."""
         for pyramid, plane in zip(self.planes, planes, strict=True):
             pyramid.write(plane, written)
-        for rect in loose_cover(written.tiles):
-            self._rebuild(rect)
+        if written.any:
+            self._rebuild(written)
 
-    def _rebuild(self, tiles: Rect) -> None:
+    def _rebuild(self, tiles: TileMask) -> None:
         totals: dict[int, Samples] = {}
         for level, error in self.luma.rebuild(tiles, self._scratch):
             totals[level] = self._scratch.array(f"total{level}", error.shape, np.float32)
@@ -121,11 +122,11 @@ class Levels:
         for chroma in (self.cb, self.cr):
             for level, error in chroma.rebuild(tiles, self._scratch):
                 cv2.scaleAdd(error, CHROMA_WEIGHT, totals[level], dst=totals[level])
-        cells = tiles.scaled(CELLS_PER_TILE).slices
-        for level, total in totals.items():
+        for (level, total), error in zip(totals.items(), self.errors, strict=True):
             mean = cell_means(total, level, self._scratch)
-            np.multiply(mean, np.float32(4**TOP_LEVEL), out=mean)
-            np.maximum(mean, np.float32(0.0), out=self.errors[level - 1][cells])
+            cells = tiles.target(error, CELLS_PER_TILE, "cells", self._scratch)
+            np.maximum(mean * np.float32(4**TOP_LEVEL), np.float32(0.0), out=cells)
+            tiles.store(cells, error, CELLS_PER_TILE)
 
     def copy_tiles(self, other: Levels, tiles: Mask) -> None:
         """Take over ``tiles`` from ``other``: pixels and levels. The errors are taken over whole."""

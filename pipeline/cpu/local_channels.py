@@ -1,4 +1,4 @@
-"""The channels with local reach, each as one function of levels of the planes. Arrays are float32 images."""
+"""The parts of the channels with local reach, as functions of samples of the levels. Arrays are float32 images."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ SALIENCY_GAIN = 4.0
 """Centre-surround differences of natural pictures rarely exceed a quarter of the range."""
 
 
-def unit_luma(samples: NDArray[np.uint8] | Map, colour: Colour) -> Map:
+def unit_luma(samples: Map, colour: Colour) -> Map:
     """Luma in 8-bit units -> Y in [0, 1], by the stream's range."""
     low, span = (0.0, 255.0) if colour.full_range else (16.0, 219.0)
-    unit = samples.astype(np.float32)
-    unit -= np.float32(low)
+    unit = samples - np.float32(low)
     unit *= np.float32(1.0 / span)
     return np.clip(unit, 0.0, 1.0, out=unit)
 
@@ -32,25 +31,19 @@ def enlarged(samples: Map, factor: int) -> Map:
     return np.asarray(cv2.resize(samples, size, interpolation=cv2.INTER_LINEAR))
 
 
-def gradient(values: Map) -> Map:
-    """|grad values| by 3x3 Sobel / 4, clipped to 1; the border is repeated."""
+def squared_gradient(values: Map) -> Map:
+    """|grad values|^2 by 3x3 Sobel / 4; the border is repeated."""
     down = np.asarray(cv2.Sobel(values, cv2.CV_32F, 0, 1, scale=0.25, borderType=cv2.BORDER_REPLICATE), np.float32)
     across = np.asarray(cv2.Sobel(values, cv2.CV_32F, 1, 0, scale=0.25, borderType=cv2.BORDER_REPLICATE), np.float32)
     # Not cv2.magnitude: in builds with IPP its last bit depends on where the arrays lie in memory.
     np.multiply(down, down, out=down)
     np.multiply(across, across, out=across)
-    magnitude = np.sqrt(np.add(across, down, out=across), out=across)
-    return np.minimum(magnitude, np.float32(1.0), out=magnitude)
+    return np.add(across, down, out=across)
 
 
-def edges(luma: Map) -> Map:
-    """Detail in dark areas: |grad sqrt(Y)|."""
-    return gradient(np.sqrt(luma))
-
-
-def edges_inverted(luma: Map) -> Map:
-    """Detail in bright areas: |grad sqrt(1 - Y)|."""
-    return gradient(np.sqrt(np.float32(1.0) - luma))
+def strongest(squares: Map, side: int) -> Map:
+    """Root of the greatest of each side x side block of ``squares``, clipped to 1: one value per cell."""
+    return np.minimum(np.sqrt(grid_maxima(squares, side)), np.float32(1.0))
 
 
 def opponents(cb: Map, cr: Map) -> tuple[Map, Map]:

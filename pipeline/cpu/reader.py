@@ -11,7 +11,8 @@ from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cell_means
 from foveate.pipeline.cpu.sampling import Index, enlarged_blocks
 from foveate.pipeline.cpu.scratch import Scratch
-from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
+from foveate.pipeline.cpu.tile_mask import TileMask
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.selection import PATCH
 
 
@@ -35,27 +36,29 @@ class Reader:
 
     def compare(self, levels: Levels, written: Mask) -> NDArray[np.float32]:
         """Squared error per cell (8-bit units squared, summed over its pixels), after ``written`` tiles changed."""
-        self._stale |= written
-        for rect in loose_cover(self._stale):
-            cells = rect.scaled(CELLS_PER_TILE).slices
-            error = self._error(levels, rect)
-            self.error[cells] = np.where(self.seen[cells], error, UNSEEN)
+        tiles = TileMask(self._stale | written)
+        if tiles.any:
+            seen = tiles.window(self.seen, CELLS_PER_TILE)
+            error = tiles.target(self.error, CELLS_PER_TILE, "error", self._scratch)
+            np.copyto(error, np.where(seen, self._error(levels, tiles), UNSEEN))
+            tiles.store(error, self.error, CELLS_PER_TILE)
         self._stale[:] = False
         return self.error
 
-    def _error(self, levels: Levels, tiles: Rect) -> NDArray[np.float32]:
-        error = np.zeros((0, 0), np.float32)
+    def _error(self, levels: Levels, tiles: TileMask) -> NDArray[np.float32]:
+        total: NDArray[np.float32] | None = None
         for pyramid, plane in zip(levels.planes, self.planes, strict=True):
-            index = tiles.scaled(TILE >> pyramid.base).slices
-            pixels = pyramid.pixels[index]
+            side = TILE >> pyramid.base
+            pixels = tiles.window(pyramid.pixels, side)
             difference = self._scratch.array("difference", pixels.shape, np.uint8)
-            cv2.absdiff(pixels, plane[index], dst=difference)
+            cv2.absdiff(pixels, tiles.window(plane, side), dst=difference)
             squares = self._scratch.array("squares", pixels.shape, np.float32)
             np.copyto(squares, difference)
             np.multiply(squares, squares, out=squares)
             mean = cell_means(squares, pyramid.base, self._scratch)
-            error = error + np.float32(CHROMA_WEIGHT) * mean if error.size else mean.copy()
-        return error * np.float32(4**TOP_LEVEL)
+            total = mean.copy() if total is None else total + np.float32(CHROMA_WEIGHT) * mean
+        assert total is not None
+        return total * np.float32(4**TOP_LEVEL)
 
     def paint(self, levels: Levels, tokens: Tokens) -> None:
         """Show the reader ``tokens``, sampled from ``levels``."""

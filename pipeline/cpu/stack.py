@@ -12,11 +12,10 @@ from foveate.pipeline.cpu.levels import Levels, PlanePyramid
 from foveate.pipeline.cpu.local_channels import Map
 from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.frames import Colour
-from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover, tiles_to_cells
 from foveate.pipeline.update import Update
 
-LOCAL = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
-_MEANS = ("lowpass", "saliency")
+LOCAL = ("edges", "edges_inverted", "highpass", "lowpass", "saliency", "motion")
 _LOWPASS_LEVEL = 3
 _SALIENCY_LEVEL = 2
 
@@ -39,17 +38,19 @@ class _Window:
 
 
 class ChannelStack:
-    """float32 maps by name. ``full[name]`` is at the analysis level, ``grid[name]`` one value per cell."""
+    """The local channels, computed at the analysis level and kept as ``grid[name]``, float32[grid].
+
+    Their reduction to the Grid is all that the Cascade reads; so nothing else of them is stored.
+    """
 
     def __init__(self, geometry: Geometry, analysis_level: int, colour: Colour) -> None:
-        self.level = analysis_level
+        self._level = analysis_level
+        self._side = CELL >> analysis_level
         self._geometry = geometry
         self._colour = colour
         self._moving = False
         self._scratch = Scratch()
-        names = (*LOCAL, "motion")
-        self.full = {name: np.zeros(geometry.level(analysis_level), np.float32) for name in names}
-        self.grid = {name: np.zeros(geometry.grid, np.float32) for name in names}
+        self.grid = {name: np.zeros(geometry.grid, np.float32) for name in LOCAL}
 
     def update(self, levels: Levels, written: Mask) -> None:
         """Recompute the local channels over ``written`` tiles and as far around them as a change reaches."""
@@ -58,20 +59,27 @@ class ChannelStack:
             inner = cells.grown(1, *self._geometry.grid)
             window = _Window(inner, inner.grown(1, *self._geometry.grid))
             for name, values in self._compute(levels, window).items():
-                self._store(name, values, window.inner)
+                self.grid[name][inner.slices] = values
 
     def _compute(self, levels: Levels, window: _Window) -> dict[str, Map]:
-        luma = local.unit_luma(window.read(levels.luma, self.level), self._colour)
+        """The channels over the window's inner cells. A maximum and a root or a clip may change places."""
+        light = local.unit_luma(window.read(levels.luma, self._level), self._colour)
+        dark = np.float32(1.0) - light
         low = local.unit_luma(window.read(levels.luma, _LOWPASS_LEVEL), self._colour)
-        low = local.enlarged(low, 1 << (_LOWPASS_LEVEL - self.level))
-        maps = {
-            "edges": local.edges(luma),
-            "edges_inverted": local.edges_inverted(luma),
-            "highpass": np.asarray(cv2.absdiff(luma, low), np.float32),
-            "lowpass": low,
+        low = local.enlarged(low, 1 << (_LOWPASS_LEVEL - self._level))
+        rest = np.asarray(cv2.absdiff(light, low), np.float32)
+
+        def strongest(values: Map) -> Map:
+            squares = local.squared_gradient(np.sqrt(values, out=values))
+            return local.strongest(window.crop(squares, self._level), self._side)
+
+        return {
+            "highpass": local.grid_maxima(window.crop(rest, self._level), self._side),
+            "lowpass": local.grid_means(window.crop(low, self._level), self._side),
             "saliency": self._saliency(levels, window),
+            "edges": strongest(light),
+            "edges_inverted": strongest(dark),
         }
-        return {name: window.crop(values, self.level) for name, values in maps.items()}
 
     def _saliency(self, levels: Levels, window: _Window) -> Map:
         def read(level: int) -> tuple[Map, Map, Map]:
@@ -79,40 +87,29 @@ class ChannelStack:
             return luma, cb, cr
 
         saliency = local.centre_surround(read(_SALIENCY_LEVEL), read(TOP_LEVEL), self._colour)
-        return local.enlarged(saliency, 1 << (_SALIENCY_LEVEL - self.level))
-
-    def _store(self, name: str, values: Map, cells: Rect) -> None:
-        side = CELL >> self.level
-        self.full[name][cells.scaled(side).slices] = values
-        reduce = local.grid_means if name in _MEANS else local.grid_maxima
-        self.grid[name][cells.slices] = reduce(np.ascontiguousarray(values), side)
+        return local.grid_means(window.crop(saliency, _SALIENCY_LEVEL), CELL >> _SALIENCY_LEVEL)
 
     def remember(self, levels: Levels) -> Map:
         """Luma at the analysis level as it is now, for ``set_motion`` after the levels were written."""
-        samples = levels.luma.level(self.level)
+        samples = levels.luma.level(self._level)
         before = self._scratch.array("before", samples.shape, np.float32)
         np.copyto(before, samples)
         return before
 
     def set_motion(self, levels: Levels, before: Map | None, update: Update) -> None:
         """|Y - Y the texture held before|: zero outside the changed tiles, and everywhere without ``before``."""
-        full, grid = self.full["motion"], self.grid["motion"]
+        motion = self.grid["motion"]
         if self._moving:
-            full[:] = 0
-            grid[:] = 0
+            motion[:] = 0
         self._moving = before is not None
         if before is None:
             return
+        span = np.float32(1.0 / (255.0 if self._colour.full_range else 219.0))
         for rect in loose_cover(update.changed):
             cells = rect.scaled(CELLS_PER_TILE)
-            pixels = cells.scaled(CELL >> self.level).slices
-            moved = self._difference(levels, before, pixels)
-            if update.keyframe:  # tiles that did not count as changed were written too
-                moved *= update.changed[rect.slices].repeat(TILE >> self.level, 0).repeat(TILE >> self.level, 1)
-            full[pixels] = moved
-            grid[cells.slices] = local.grid_maxima(moved, CELL >> self.level)
-
-    def _difference(self, levels: Levels, before: Map, pixels: tuple[slice, slice]) -> Map:
-        now = levels.luma.level(self.level)[pixels].astype(np.float32)
-        span = np.float32(1.0 / (255.0 if self._colour.full_range else 219.0))
-        return np.minimum(np.asarray(cv2.absdiff(now, before[pixels]), np.float32) * span, np.float32(1.0))
+            pixels = cells.scaled(self._side).slices
+            now = levels.luma.level(self._level)[pixels].astype(np.float32, copy=False)
+            moved = local.grid_maxima(np.asarray(cv2.absdiff(now, before[pixels]), np.float32), self._side)
+            # A keyframe also writes tiles that did not count as changed.
+            there = tiles_to_cells(update.changed[rect.slices])
+            motion[cells.slices] = np.minimum(moved * span, np.float32(1.0)) * there

@@ -1,4 +1,4 @@
-"""Copying the tiles of a mask from one plane to another."""
+"""A set of tiles, and the two ways of working on it in whole arrays: as one rectangle, or gathered into a column."""
 
 from __future__ import annotations
 
@@ -8,26 +8,32 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.geometry import Mask, Rect, around
+
+_DENSE = 0.5
+"""Share of its bounding box above which a set is worked on as the whole box, which then costs less than gathering."""
 
 
 class TileMask:
-    """A set of tiles, with what copying them needs worked out once for all planes of a size."""
+    """A set of tiles. ``side`` is always the number of samples along a tile in the array at hand."""
 
     def __init__(self, tiles: Mask) -> None:
         self.tiles = tiles
         self.any = bool(tiles.any())
         self.all = bool(tiles.all())
         self._box = around(tiles) if self.any else Rect(0, 0, 0, 0)
-        self._dense = bool(tiles[self._box.slices].all())
+        inner = tiles[self._box.slices]
+        self._full = bool(inner.all())
+        self._dense = self.any and float(inner.mean()) > _DENSE
         self._pixels: dict[int, NDArray[np.uint8]] = {}
 
     def copy(self, source: NDArray[Any], target: NDArray[Any], side: int) -> None:
-        """Copy the tiles, ``side`` samples wide, of ``source``; it may end where the last tiles have begun."""
+        """Copy exactly the tiles of ``source``, which may end inside its last tiles, to ``target``."""
         area = self._box.scaled(side).slices
         pixels, into = source[area], target[area]
         rows, columns = pixels.shape
-        if self._dense:
+        if self._full:
             into[:rows, :columns] = pixels
         else:
             cv2.copyTo(pixels, self._mask(side)[:rows, :columns], into[:rows, :columns])
@@ -38,3 +44,31 @@ class TileMask:
             inner = self.tiles[self._box.slices].view(np.uint8)
             mask = self._pixels[side] = inner.repeat(side, axis=1).repeat(side, axis=0)
         return mask
+
+    def window(self, plane: NDArray[Any], side: int) -> NDArray[Any]:
+        """Samples of a whole plane to compute from: a view of the box, [h, w], or a column of tiles, [n*side, side].
+
+        A block inside a tile is one in the window too, and windows of all levels correspond.
+        """
+        if self._dense:
+            return plane[self._box.scaled(side).slices]
+        row, column = np.nonzero(self.tiles)
+        return _as_tiles(plane, side)[row, :, column, :].reshape(-1, side)
+
+    def target(self, plane: NDArray[Any], side: int, name: str, scratch: Scratch) -> NDArray[Any]:
+        """Where to compute what belongs into ``plane``: to be given to ``store``, which puts it there."""
+        if self._dense:
+            return plane[self._box.scaled(side).slices]
+        return scratch.array(name, (int(self.tiles.sum()) * side, side), plane.dtype.type)
+
+    def store(self, values: NDArray[Any], plane: NDArray[Any], side: int) -> None:
+        """Put what was computed in ``target`` into ``plane``. A dense set covers the rest of its box as well."""
+        if not self._dense:
+            row, column = np.nonzero(self.tiles)
+            _as_tiles(plane, side)[row, :, column, :] = values.reshape(-1, side, side)
+
+
+def _as_tiles(plane: NDArray[Any], side: int) -> NDArray[Any]:
+    """View [h, w] as [h/side, side, w/side, side]."""
+    height, width = plane.shape
+    return plane.reshape(height // side, side, width // side, side)

@@ -1,0 +1,99 @@
+"""The quality measure: figures that can be worked out, and those of the real clips."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foveate.bench.case import Clip
+from foveate.bench.drift import drifting
+from foveate.bench.footage import Footage
+from foveate.bench.methods import METHODS, baseline, downscale, patches_like
+from foveate.bench.quality import clip_quality, main, markdown_table, method_quality
+
+Make = Callable[..., Footage]
+
+
+def test_uniform_shows_its_cells_and_never_the_rest(footage_of_cells: Make) -> None:
+    footage = footage_of_cells([[138, 148]], [[138, 158]])
+    measured = method_quality(lambda clip, budget: baseline("uniform", clip, budget), footage, 1)
+    # Cell 0 is exact; cell 1 stays at 128: mean squares 400 / 2 and 900 / 2, 10 log10(65025 / 200) and of 450.
+    assert measured["samples"]["psnr_luma"] == pytest.approx([25.12, 21.60], abs=0.01)
+    assert measured["psnr_luma"] == pytest.approx(23.36, abs=0.01)
+    # The chroma is exact: 6/8 of the luma's mean square, 1.25 dB more.
+    assert measured["psnr_yuv"] == pytest.approx(23.36 + 1.25, abs=0.01)
+    assert (measured["tokens_per_frame"], measured["later_tokens"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "budget", "patches"),
+    [
+        ((576, 768), 273, (14, 19)),
+        ((720, 1280), 273, (12, 22)),
+        ((48, 64), 273, (3, 4)),
+        ((720, 1280), 1, (1, 1)),
+        ((4000, 16), 3, (3, 1)),
+    ],
+)
+def test_downscale_keeps_the_shape_and_the_budget(
+    shape: tuple[int, int], budget: int, patches: tuple[int, int]
+) -> None:
+    assert patches_like(shape, budget) == patches
+
+
+def test_downscale_of_a_plain_picture_is_exact(footage_of_cells: Make) -> None:
+    (shown,) = downscale(footage_of_cells([[77] * 4] * 4), 4)
+    assert shown.tokens == 4
+    assert (shown.planes[0] == 77).all()
+
+
+def test_every_method_measures_a_clip(tiny_clip: Path) -> None:
+    cases = clip_quality(Clip("tiny", tiny_clip), METHODS, 8, 6)
+    assert [case["method"] for case in cases] == list(METHODS)
+    assert all(len(case["samples"]["psnr_luma"]) == 6 for case in cases)
+    held = {case["method"]: case["samples"]["tokens"] for case in cases}
+    whole = {"EVS": 1, "DTD": 1, "RLT": 2}  # first frames shown whole; thresholds keep the budget on average
+    for method, tokens in held.items():
+        later = tokens[whole.get(method, 0) :]
+        assert sum(later) <= 8 * len(later), method
+
+
+def test_the_command(tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.md"
+    assert main([str(tiny_clip), "--frames", "3", "--table", str(table)]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert {case["clip"] for case in record["cases"]} == {"tiny"}
+    assert table.read_text() == markdown_table(record)
+    assert table.read_text().startswith("| method | tiny |\n|---|---|\n| downscale | ")
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gone.mp4"]) == 1
+    assert "gone.mp4" in capsys.readouterr().err
+
+
+def test_the_drift_drifts_by_less_than_the_flicker() -> None:
+    first, second, *_, last = (luma.astype(np.int16) for luma in drifting(60))
+    step, far = np.abs(second - first), np.abs(last - first)
+    assert step[:120].mean() < step[120:360, 160:480].mean() < far[:120].mean()
+
+
+# The bars of issue 2; a prototype reached 29.0, 43.9, 30.1 and 32.1.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "memory", "least"),
+    [
+        ("pedestrians", "frame", 28.9),
+        ("pedestrians", "stream", 43.5),
+        ("bunny", "frame", 30.0),
+        ("bunny", "stream", 32.0),
+    ],
+)
+def test_the_readers_picture_of_the_samples(name: str, memory: str, least: float, samples: Path) -> None:
+    method = f"Foveate, {memory}, scores off"
+    clip = Clip(name, samples / f"{name}.mp4")
+    (case,) = clip_quality(clip, {method: METHODS[method]}, 273, 60)
+    assert case["psnr_luma"] >= least
+    assert max(case["samples"]["tokens"]) <= 273
