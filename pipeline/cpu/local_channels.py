@@ -1,4 +1,7 @@
-"""The parts of the channels with local reach, as functions of samples of the levels. Arrays are float32 images."""
+"""The parts of the channels with local reach, as functions of samples of the levels.
+
+Arrays are float32 images. Results live in ``scratch`` under the name given, until that name is used again.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.frames import Colour
 
 Map = NDArray[np.float32]
@@ -14,75 +18,102 @@ SALIENCY_GAIN = 4.0
 """Centre-surround differences of natural pictures rarely exceed a quarter of the range."""
 
 
-def unit_luma(samples: Map, colour: Colour) -> Map:
+def luma_range(colour: Colour) -> tuple[float, float]:
+    """Black, and white less black, in 8-bit units."""
+    return (0.0, 255.0) if colour.full_range else (16.0, 219.0)
+
+
+def unit_luma(samples: Map, colour: Colour, name: str, scratch: Scratch) -> Map:
     """Luma in 8-bit units -> Y in [0, 1], by the stream's range."""
-    low, span = (0.0, 255.0) if colour.full_range else (16.0, 219.0)
-    unit = samples - np.float32(low)
+    black, span = luma_range(colour)
+    unit = np.subtract(samples, np.float32(black), out=scratch.array(name, samples.shape, np.float32))
     unit *= np.float32(1.0 / span)
     return np.clip(unit, 0.0, 1.0, out=unit)
 
 
-def enlarged(samples: Map, factor: int) -> Map:
-    """Bilinear, sample centres aligned: [h, w] -> [factor*h, factor*w]."""
+def enlarged(samples: Map, factor: int, name: str, scratch: Scratch) -> Map:
+    """Bilinear, sample centres aligned: [h, w] -> [factor*h, factor*w]. With factor 1 the samples themselves."""
     if factor == 1:
         return samples
     height, width = samples.shape
-    size = (width * factor, height * factor)
-    return np.asarray(cv2.resize(samples, size, interpolation=cv2.INTER_LINEAR))
+    large = scratch.array(name, (height * factor, width * factor), np.float32)
+    cv2.resize(samples, (width * factor, height * factor), dst=large, interpolation=cv2.INTER_LINEAR)
+    return large
 
 
-def squared_gradient(values: Map) -> Map:
+def difference(first: Map, second: Map, name: str, scratch: Scratch) -> Map:
+    """|first - second|."""
+    result = scratch.array(name, first.shape, np.float32)
+    cv2.absdiff(first, second, dst=result)
+    return result
+
+
+def squared_gradient(values: Map, name: str, scratch: Scratch) -> Map:
     """|grad values|^2 by 3x3 Sobel / 4; the border is repeated."""
-    down = np.asarray(cv2.Sobel(values, cv2.CV_32F, 0, 1, scale=0.25, borderType=cv2.BORDER_REPLICATE), np.float32)
-    across = np.asarray(cv2.Sobel(values, cv2.CV_32F, 1, 0, scale=0.25, borderType=cv2.BORDER_REPLICATE), np.float32)
+    down = scratch.array("down", values.shape, np.float32)
+    across = scratch.array(name, values.shape, np.float32)
+    cv2.Sobel(values, cv2.CV_32F, 0, 1, dst=down, scale=0.25, borderType=cv2.BORDER_REPLICATE)
+    cv2.Sobel(values, cv2.CV_32F, 1, 0, dst=across, scale=0.25, borderType=cv2.BORDER_REPLICATE)
     # Not cv2.magnitude: in builds with IPP its last bit depends on where the arrays lie in memory.
     np.multiply(down, down, out=down)
     np.multiply(across, across, out=across)
     return np.add(across, down, out=across)
 
 
-def strongest(squares: Map, side: int) -> Map:
-    """Root of the greatest of each side x side block of ``squares``, clipped to 1: one value per cell."""
-    return np.minimum(np.sqrt(grid_maxima(squares, side)), np.float32(1.0))
-
-
-def opponents(cb: Map, cr: Map) -> tuple[Map, Map]:
+def opponents(cb: Map, cr: Map, name: str, scratch: Scratch) -> tuple[Map, Map]:
     """Red-green (R - G) and blue-yellow (B - (R + G)/2), both halved, from Cb and Cr by BT.601's matrix.
 
     In 8-bit units and up to a constant, which a difference of levels does not see.
     """
-    red_green = cv2.addWeighted(cr, 1.058, cb, 0.172, 0.0)
-    blue_yellow = cv2.addWeighted(cb, 0.972, cr, -0.172, 0.0)
-    return np.asarray(red_green, np.float32), np.asarray(blue_yellow, np.float32)
+    red_green = scratch.array(f"{name} red-green", cb.shape, np.float32)
+    blue_yellow = scratch.array(f"{name} blue-yellow", cb.shape, np.float32)
+    cv2.addWeighted(cr, 1.058, cb, 0.172, 0.0, dst=red_green)
+    cv2.addWeighted(cb, 0.972, cr, -0.172, 0.0, dst=blue_yellow)
+    return red_green, blue_yellow
 
 
-def centre_surround(centre: tuple[Map, Map, Map], surround: tuple[Map, Map, Map], colour: Colour) -> Map:
-    """Mean over (Y, Cb, Cr)'s luma, red-green and blue-yellow of |centre - surround|, times a gain, clipped to 1.
+def centre_surround(
+    centre: tuple[Map, Map, Map], surround: tuple[Map, Map, Map], colour: Colour, scratch: Scratch
+) -> Map:
+    """Mean over luma, red-green and blue-yellow of |centre - surround|, times a gain, clipped to 1.
 
-    Arguments are in 8-bit units, ``surround`` at a coarser level. After Itti, Koch and Niebur (1998), with one pair
-    of scales instead of six.
+    Arguments are Y, Cb and Cr in 8-bit units, ``surround`` at a coarser level. After Itti, Koch and Niebur (1998), with
+    one pair of scales instead of six.
     """
     factor = centre[0].shape[0] // surround[0].shape[0]
-    fine, coarse = (centre[0], *opponents(*centre[1:])), (surround[0], *opponents(*surround[1:]))
+    fine = (centre[0], *opponents(*centre[1:], "centre", scratch))
+    coarse = (surround[0], *opponents(*surround[1:], "surround", scratch))
     luma, red_green, blue_yellow = (
-        cv2.absdiff(near, enlarged(far, factor)) for near, far in zip(fine, coarse, strict=True)
+        difference(near, enlarged(far, factor, "surround", scratch), f"contrast {index}", scratch)
+        for index, (near, far) in enumerate(zip(fine, coarse, strict=True))
     )
     luma_span, chroma_span = (255.0, 255.0) if colour.full_range else (219.0, 224.0)
-    total = cv2.add(red_green, blue_yellow)
-    cv2.addWeighted(luma, SALIENCY_GAIN / luma_span / 3, total, SALIENCY_GAIN / chroma_span / 3, 0.0, dst=total)
-    return np.asarray(np.minimum(total, np.float32(1.0), out=np.asarray(total)), np.float32)
+    np.add(red_green, blue_yellow, out=red_green)
+    cv2.addWeighted(
+        luma, SALIENCY_GAIN / luma_span / 3, red_green, SALIENCY_GAIN / chroma_span / 3, 0.0, dst=red_green
+    )
+    return np.minimum(red_green, np.float32(1.0), out=red_green)
 
 
 def grid_means(values: Map, side: int) -> Map:
-    """Mean of each side x side block: one value per cell."""
+    """Mean of each side x side block: one value per cell, an array of its own."""
     height, width = values.shape
-    return np.asarray(cv2.resize(values, (width // side, height // side), interpolation=cv2.INTER_AREA))
+    return np.asarray(cv2.resize(values, (width // side, height // side), interpolation=cv2.INTER_AREA), np.float32)
 
 
-def grid_maxima(values: Map, side: int) -> Map:
+def grid_maxima(values: Map, side: int, scratch: Scratch) -> Map:
     """Maximum of each side x side block: one value per cell."""
     while side > 1:
-        rows = np.maximum(values[0::2], values[1::2])
-        values = np.maximum(rows[:, 0::2], rows[:, 1::2])
+        height, width = values.shape
+        rows = scratch.array(f"rows {side}", (height // 2, width), np.float32)
+        np.maximum(values[0::2], values[1::2], out=rows)
         side //= 2
+        values = np.maximum(
+            rows[:, 0::2], rows[:, 1::2], out=scratch.array(f"maxima {side}", (height // 2, width // 2), np.float32)
+        )
     return values
+
+
+def strongest(squares: Map, side: int, scratch: Scratch) -> Map:
+    """Root of the greatest of each side x side block of ``squares``, clipped to 1: one value per cell."""
+    return np.minimum(np.sqrt(grid_maxima(squares, side, scratch)), np.float32(1.0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from foveate.pipeline.cpu import local_channels as local
@@ -63,19 +62,21 @@ class ChannelStack:
 
     def _compute(self, levels: Levels, window: _Window) -> dict[str, Map]:
         """The channels over the window's inner cells. A maximum and a root or a clip may change places."""
-        light = local.unit_luma(window.read(levels.luma, self._level), self._colour)
-        dark = np.float32(1.0) - light
-        low = local.unit_luma(window.read(levels.luma, _LOWPASS_LEVEL), self._colour)
-        low = local.enlarged(low, 1 << (_LOWPASS_LEVEL - self._level))
-        rest = np.asarray(cv2.absdiff(light, low), np.float32)
+        scratch, side = self._scratch, self._side
+        light = local.unit_luma(window.read(levels.luma, self._level), self._colour, "light", scratch)
+        dark = np.subtract(np.float32(1.0), light, out=scratch.array("dark", light.shape, np.float32))
+        low = local.unit_luma(window.read(levels.luma, _LOWPASS_LEVEL), self._colour, "low", scratch)
+        low = local.enlarged(low, 1 << (_LOWPASS_LEVEL - self._level), "lowpass", scratch)
+        rest = local.difference(light, low, "highpass", scratch)
+        highpass = local.grid_maxima(window.crop(rest, self._level), side, scratch).copy()
 
         def strongest(values: Map) -> Map:
-            squares = local.squared_gradient(np.sqrt(values, out=values))
-            return local.strongest(window.crop(squares, self._level), self._side)
+            squares = local.squared_gradient(np.sqrt(values, out=values), "squares", scratch)
+            return local.strongest(window.crop(squares, self._level), side, scratch)
 
         return {
-            "highpass": local.grid_maxima(window.crop(rest, self._level), self._side),
-            "lowpass": local.grid_means(window.crop(low, self._level), self._side),
+            "highpass": highpass,
+            "lowpass": local.grid_means(window.crop(low, self._level), side),
             "saliency": self._saliency(levels, window),
             "edges": strongest(light),
             "edges_inverted": strongest(dark),
@@ -86,7 +87,7 @@ class ChannelStack:
             luma, cb, cr = (window.read(plane, level) for plane in levels.planes)
             return luma, cb, cr
 
-        saliency = local.centre_surround(read(_SALIENCY_LEVEL), read(TOP_LEVEL), self._colour)
+        saliency = local.centre_surround(read(_SALIENCY_LEVEL), read(TOP_LEVEL), self._colour, self._scratch)
         return local.grid_means(window.crop(saliency, _SALIENCY_LEVEL), CELL >> _SALIENCY_LEVEL)
 
     def remember(self, levels: Levels) -> Map:
@@ -104,12 +105,13 @@ class ChannelStack:
         self._moving = before is not None
         if before is None:
             return
-        span = np.float32(1.0 / (255.0 if self._colour.full_range else 219.0))
+        span = np.float32(1.0 / local.luma_range(self._colour)[1])
         for rect in loose_cover(update.changed):
             cells = rect.scaled(CELLS_PER_TILE)
             pixels = cells.scaled(self._side).slices
             now = levels.luma.level(self._level)[pixels].astype(np.float32, copy=False)
-            moved = local.grid_maxima(np.asarray(cv2.absdiff(now, before[pixels]), np.float32), self._side)
+            moved = local.difference(now, before[pixels], "moved", self._scratch)
+            moved = local.grid_maxima(moved, self._side, self._scratch)
             # A keyframe also writes tiles that did not count as changed.
             there = tiles_to_cells(update.changed[rect.slices])
             motion[cells.slices] = np.minimum(moved * span, np.float32(1.0)) * there
