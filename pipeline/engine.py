@@ -21,6 +21,7 @@ class Engine(Protocol):
     """
 
     name: str
+    shares_thread: bool  # whether its stages may run in one thread where processors are few
 
     def upload(self, frames: Iterable[Frame]) -> Iterator[Any]:
         """Yield one package per Frame: what changed."""

@@ -1,17 +1,20 @@
-"""Runs stages in threads of their own, joined by bounded channels, and ends them on every way out."""
+"""Runs stages in threads, joined by bounded channels, and ends them on every way out."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from foveate.pipeline.channel import END, Cancelled, Channel, Policy
+from foveate.pipeline.chain import Chain, Stage, in_chains
+from foveate.pipeline.channel import END, Cancelled, Channel
 from foveate.pipeline.timing import StageClock, StageReport
 
 _PATIENCE = 10.0  # seconds that stages get to end; finishing a video file takes a while
@@ -20,25 +23,12 @@ _READER_PATIENCE = 1.0  # the same for the first stage, which only reads and so 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A generator over its upstream, run in a thread of its own.
-
-    ``depth`` and ``policy`` belong to the channel behind the stage: how many items it holds, and whether a
-    full one makes the stage wait ("wait") or drops the oldest item ("latest").
-    """
-
-    name: str
-    body: Callable[[Iterator[Any]], Iterator[Any]]
-    depth: int = 1
-    policy: Policy = "wait"
-
-
 class Runner:
     """Chains stages; iterating yields, in the caller's thread, what the last stage yields.
 
     The first stage receives an empty upstream: it is the one that reads. A stage's generator is created, run
-    and closed by its thread only. A stage that ends early ends those before it; what it made still arrives.
+    and closed by its thread only. ``processors`` (default: those of the machine) decides which stages share a
+    thread. A stage that ends early ends those before it; what it made still arrives.
 
     An error in any stage cancels all the others and is raised to the caller as it is, with a note that names
     the stage; errors that follow from it become further notes. Use it as a context manager, or call close().
@@ -47,13 +37,14 @@ class Runner:
     Raises ValueError for no stages, or a channel that cannot be.
     """
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Sequence[Stage], processors: int | None = None) -> None:
         if not stages:
             raise ValueError("stages must hold at least one stage, got none")
-        self._channels = [Channel(stage.depth, stage.policy) for stage in stages]
-        self._clocks = [StageClock(stage.name) for stage in stages]
+        chains = in_chains(stages, processors or os.cpu_count() or 1)
+        self._channels = [Channel(chain[-1].depth, chain[-1].policy) for chain in chains]
+        self._clocks = [[StageClock(stage.name) for stage in chain] for chain in chains]
         self._failures = _Failures(self._channels)
-        threads = [self._thread(position, stage) for position, stage in enumerate(stages)]
+        threads = [self._thread(position, chain) for position, chain in enumerate(chains)]
         self._crew = _Crew(self._channels, threads)
         self._started = False
         weakref.finalize(self, self._crew.end)  # when it is garbage, and when the interpreter ends
@@ -84,7 +75,11 @@ class Runner:
 
     def report(self) -> tuple[StageReport, ...]:
         """Where the time of each stage went so far. From any thread, also while running."""
-        return tuple(clock.report(channel.dropped) for clock, channel in zip(self._clocks, self._channels, strict=True))
+        return tuple(
+            clock.report(channel.dropped if clock is clocks[-1] else 0)
+            for clocks, channel in zip(self._clocks, self._channels, strict=True)
+            for clock in clocks
+        )
 
     def __enter__(self) -> Runner:
         return self
@@ -98,11 +93,12 @@ class Runner:
         else:
             self._failures.note_on(error)
 
-    def _thread(self, position: int, stage: Stage) -> threading.Thread:
+    def _thread(self, position: int, chain: list[Stage]) -> threading.Thread:
         upstream = self._channels[position - 1] if position else None
-        work = _Work(stage, upstream, self._channels[position], self._clocks[position], self._failures)
+        work = _Work(chain, upstream, self._channels[position], self._clocks[position], self._failures)
         # Daemon, so that a decoder that never returns cannot keep the process from ending.
-        return threading.Thread(target=work.run, name=f"foveate-{stage.name}", daemon=True)
+        name = "foveate-" + "-".join(stage.name for stage in chain)
+        return threading.Thread(target=work.run, name=name, daemon=True)
 
 
 class _Failures:
@@ -141,58 +137,37 @@ class _Failures:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the thread of one stage does."""
+    """What one thread does: a chain of stages between two channels."""
 
-    stage: Stage
+    stages: Sequence[Stage]
     upstream: Channel | None
     out: Channel
-    clock: StageClock
+    clocks: Sequence[StageClock]
     failures: _Failures
 
     def run(self) -> None:
+        chain = Chain(self.stages, self.clocks, self._received())
         try:
-            self._pump()
+            self._pump(iter(chain))
             self.out.close()
         except Cancelled:
             pass
         except BaseException as error:  # noqa: BLE001 - whatever it is, it goes to the caller's thread
-            self.failures.add(self.stage.name, error)
+            self.failures.add(chain.blame(error), error)
         finally:
             if self.upstream is not None:
                 self.upstream.cancel()
 
-    def _pump(self) -> None:
-        items = self.stage.body(self._received())
-        try:
-            while self._step(items):
-                pass
-        finally:
-            close = getattr(items, "close", None)
-            if close is not None:
-                close()
-
-    def _step(self, items: Iterator[Any]) -> bool:
-        """Move one item on; False at the end."""
-        begin, waited = time.perf_counter(), self.clock.waiting_input
-        item = next(items, END)
-        made = time.perf_counter()
-        busy = made - begin - (self.clock.waiting_input - waited)
-        if item is END:
-            self.clock.rest(busy)
-            return False
-        self.clock.made(busy)
-        self.out.put(item)
-        self.clock.waiting_room += time.perf_counter() - made
-        return True
+    def _pump(self, items: Generator[Any]) -> None:
+        with closing(items):
+            for item in items:
+                begin = time.perf_counter()
+                self.out.put(item)
+                self.clocks[-1].waiting_room += time.perf_counter() - begin
+                del item
 
     def _received(self) -> Iterator[Any]:
-        """The upstream as the stage sees it."""
-        while self.upstream is not None:
-            begin = time.perf_counter()
-            item = self.upstream.get()
-            self.clock.waiting_input += time.perf_counter() - begin
-            if item is END:
-                return
+        while self.upstream is not None and (item := self.upstream.get()) is not END:
             yield item
             del item  # not to be held while waiting for the next one
 

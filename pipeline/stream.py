@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.chain import Stage
 from foveate.pipeline.engine import Engine, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, Source, SourceInfo
-from foveate.pipeline.runner import Runner, Stage
+from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, settings_problem
 from foveate.pipeline.sinks.base import Sink
@@ -71,9 +72,9 @@ class Stream:
         self._runner = Runner(
             [
                 Stage("decode", lambda _: _frames(source)),
-                Stage("upload", engine.upload),
-                Stage("pyramid", engine.pyramid),
-                Stage("cascade", engine.cascade),
+                Stage("upload", engine.upload, shares=engine.shares_thread),
+                Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
+                Stage("cascade", engine.cascade, shares=engine.shares_thread),
                 Stage("output", lambda steps: _write(steps, sinks, self.header)),
             ]
         )

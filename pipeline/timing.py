@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import dataclass
+from typing import NamedTuple
 
 RECENT = 4096  # percentiles are over this many latest items: bounded memory for streams without an end
 
@@ -17,7 +18,7 @@ class StageReport:
     items: int  # yielded
     dropped: int  # by the channel behind it
     busy: float  # computing, or waiting for the interpreter's lock
-    busy_cpu: float  # processor time of the stage's own thread; what libraries do in threads of theirs is not in it
+    busy_cpu: float  # processor time of the stage's thread; what libraries do in threads of theirs is not in it
     waiting_input: float  # for the stage before it
     waiting_room: float  # for the stage behind it
     p50: float  # busy time per item, over the last RECENT items; 0.0 before the first
@@ -35,18 +36,29 @@ class StageClock:
         self.busy_cpu = 0.0
         self.waiting_input = 0.0
         self.waiting_room = 0.0
+        self._input_cpu = 0.0
         self._recent = array("d", bytes(8 * RECENT))
+
+    def lap(self) -> Lap:
+        """Start measuring; how it ends says what it was."""
+        return Lap(self, time.perf_counter(), time.thread_time(), self.waiting_input, self._input_cpu)
+
+    def worked(self, lap: Lap) -> float:
+        """Count as busy what has passed since ``lap`` began, less the waiting for input. Returns it, in seconds."""
+        seconds = time.perf_counter() - lap.begin - (self.waiting_input - lap.input)
+        self.busy += seconds
+        self.busy_cpu += time.thread_time() - lap.begin_cpu - (self._input_cpu - lap.input_cpu)
+        return seconds
 
     def made(self, seconds: float) -> None:
         """Count one item that took ``seconds`` of busy time."""
         self._recent[self.items % RECENT] = seconds
         self.items += 1
-        self.rest(seconds)
 
-    def rest(self, seconds: float) -> None:
-        """Count busy time that led to no item, such as what a stage does behind its last one."""
-        self.busy += seconds
-        self.busy_cpu = time.thread_time()
+    def waited(self, lap: Lap) -> None:
+        """Count as waiting for input what has passed since ``lap`` began."""
+        self.waiting_input += time.perf_counter() - lap.begin
+        self._input_cpu += time.thread_time() - lap.begin_cpu
 
     def report(self, dropped: int) -> StageReport:
         """What was counted so far."""
@@ -63,6 +75,28 @@ class StageClock:
             p90=_percentile(recent, 90),
             p99=_percentile(recent, 99),
         )
+
+
+class Lap(NamedTuple):
+    """A stretch of time that a clock measures: where it stood at the beginning."""
+
+    clock: StageClock
+    begin: float
+    begin_cpu: float
+    input: float
+    input_cpu: float
+
+    def made(self) -> None:
+        """It was busy, and led to an item."""
+        self.clock.made(self.clock.worked(self))
+
+    def rested(self) -> None:
+        """It was busy and led to no item, such as what a stage does behind its last one."""
+        self.clock.worked(self)
+
+    def waited(self) -> None:
+        """It was waiting for input."""
+        self.clock.waited(self)
 
 
 def _percentile(ordered: list[float], percent: int) -> float:

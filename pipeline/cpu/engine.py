@@ -20,6 +20,7 @@ class CpuEngine:
     """See pipeline.engine.Engine."""
 
     name = "cpu"
+    shares_thread = True
 
     def __init__(self, settings: Settings, feedback: Feedback) -> None:
         self._settings = settings

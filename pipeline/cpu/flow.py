@@ -51,15 +51,15 @@ class FlowSearch:
         warped = cv2.remap(before, column + across, row + down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         doubt = grid_means(np.asarray(cv2.absdiff(warped, now), np.uint8).astype(np.float32), self._side)
         confidence = np.maximum(np.float32(1.0) - doubt * _DOUBT, np.float32(0.0))
-        moved = changed / np.float32(self._side)
+        moved = changed * np.float32(1.0 / self._side)
         dx, dy = (grid_means(displacement, self._side) * moved for displacement in (across, down))
         return Flow(dx, dy, np.where(changed, confidence, np.float32(1.0)))
 
     def _own_place(self, picture: Picture) -> tuple[Map, Map]:
         """Column and row of each sample: two float32[h, w]."""
         if self._place is None:
-            rows, columns = np.indices(picture.shape, dtype=np.float32)
-            self._place = columns, rows
+            place = np.indices(picture.shape, dtype=np.float32)
+            self._place = place[1], place[0]
         return self._place
 
     def _motion(self, before: Picture, now: Picture) -> Map:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foveate.pipeline.chain import Stage
 from foveate.pipeline.channel import END, Cancelled, Channel
-from foveate.pipeline.runner import Runner, Stage
+from foveate.pipeline.runner import Runner
 from foveate.pipeline.timing import RECENT, StageClock
 
 Body = Callable[[Iterator[Any]], Iterator[Any]]
@@ -245,7 +246,8 @@ def test_garbage_ends_everything() -> None:
 
 def test_the_interpreter_ends_also_while_a_runner_is_open() -> None:
     program = """
-from foveate.pipeline.runner import Runner, Stage
+from foveate.pipeline.chain import Stage
+from foveate.pipeline.runner import Runner
 
 def count(upstream):
     try:
@@ -447,3 +449,53 @@ def test_any_mixture_delivers_a_prefix_and_leaves_nothing(
     assert fails or raised is None
     assert raised or len(seen) == min(taken or count, count)
     assert probe.closed_by is probe.read_by
+
+
+def named(threads: set[str]) -> Any:
+    """A stage that notes the thread it runs in."""
+
+    def body(upstream: Iterator[Any]) -> Iterator[Any]:
+        for item in upstream:
+            threads.add(threading.current_thread().name)
+            yield item
+
+    return body
+
+
+@pytest.mark.parametrize(("processors", "count"), [(1, 1), (2, 1), (3, 2), (16, 2)])
+def test_stages_that_share_do_so_only_where_processors_are_few(processors: int, count: int) -> None:
+    threads: set[str] = set()
+    stages = [Stage("decode", Probe(5))]
+    stages += [Stage(name, named(threads), shares=True) for name in ("upload", "cascade")]
+    assert list(Runner(stages, processors)) == [0, 1, 2, 3, 4]
+    assert len(threads) == count
+    assert threading.current_thread().name not in threads
+
+
+@pytest.mark.parametrize("processors", [1, 16])
+def test_each_stage_of_a_shared_thread_has_its_own_times_and_errors(processors: int) -> None:
+    def sleepy(seconds: float) -> Any:
+        def body(upstream: Iterator[Any]) -> Iterator[Any]:
+            for item in upstream:
+                time.sleep(seconds)
+                yield item
+
+        return body
+
+    stages = [Stage("decode", Probe(5))]
+    stages += [Stage("a", sleepy(0.03), shares=True), Stage("b", sleepy(0.01), shares=True)]
+    runner = Runner(stages, processors)
+    assert len(list(runner)) == 5
+    _, first, second = runner.report()
+    assert (first.items, second.items) == (5, 5)
+    assert first.busy >= 0.15
+    assert second.busy >= 0.05
+    assert second.busy < first.busy
+    assert second.waiting_input > second.busy
+
+    error = LookupError("lost")
+    stages[:2] = Stage("decode", Probe(5)), Stage("a", failing(error, 2), shares=True)
+    with pytest.raises(LookupError) as caught:
+        list(Runner(stages, processors))
+    assert caught.value is error
+    assert error.__notes__ == ["in stage a"]

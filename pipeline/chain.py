@@ -1,0 +1,130 @@
+"""Stages that run in one thread, one pulling from the other, each timed by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from foveate.pipeline.channel import END, Cancelled, Policy
+from foveate.pipeline.timing import StageClock
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A generator over its upstream, run in a thread of its own.
+
+    ``depth`` and ``policy`` belong to the channel behind the stage: how many items it holds, and whether a
+    full one makes the stage wait ("wait") or drops the oldest item ("latest"). Where processors are few, a stage that
+    ``shares`` runs in one thread with the sharing stage before it, and without a channel between them.
+    """
+
+    name: str
+    body: Callable[[Iterator[Any]], Iterator[Any]]
+    depth: int = 1
+    policy: Policy = "wait"
+    shares: bool = False
+
+
+def in_chains(stages: Sequence[Stage], processors: int) -> list[list[Stage]]:
+    """The stages of each thread. With one or two processors neighbours that share are put together.
+
+    Stages of many short array operations would fight over the interpreter's lock at each of them, and pass every
+    picture from one processor's cache to the other's: together they get through up to a third more frames.
+    """
+    chains: list[list[Stage]] = []
+    for stage in stages:
+        if processors <= 2 and chains and stage.shares and chains[-1][-1].shares:
+            chains[-1].append(stage)
+        else:
+            chains.append([stage])
+    return chains
+
+
+class Chain:
+    """Runs ``stages`` over one upstream. Created, iterated and closed by one thread."""
+
+    def __init__(self, stages: Sequence[Stage], clocks: Sequence[StageClock], upstream: Iterator[Any]) -> None:
+        self._stages = stages
+        self._clocks = clocks
+        self._upstream = upstream
+        self._culprit: tuple[BaseException, str] | None = None
+
+    def __iter__(self) -> Generator[Any]:
+        """Yield what the last stage yields. Raises what a stage raises; see ``blame``."""
+        with ExitStack() as closing:
+            upstream = self._upstream
+            for stage, clock in zip(self._stages, self._clocks, strict=True):
+                link = _Link(stage, clock, upstream, self._accuse)
+                closing.callback(link.close)
+                upstream = link
+            while (item := next(upstream, END)) is not END:
+                yield item
+                del item
+
+    def _accuse(self, error: BaseException, name: str) -> None:
+        """The innermost stage that an error comes through is the one that raised it."""
+        if self._culprit is None or self._culprit[0] is not error:
+            self._culprit = error, name
+
+    def blame(self, error: BaseException) -> str:
+        """Name of the stage that raised ``error``."""
+        return self._culprit[1] if self._culprit and self._culprit[0] is error else self._stages[-1].name
+
+
+class _Link:
+    """One stage of a chain, as the next one's upstream."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        clock: StageClock,
+        upstream: Iterator[Any],
+        accuse: Callable[[BaseException, str], None],
+    ) -> None:
+        self._name = stage.name
+        self._body = stage.body
+        self._clock = clock
+        self._upstream = upstream
+        self._accuse = accuse
+        self._items: Iterator[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        lap = self._clock.lap()
+        try:
+            if self._items is None:
+                self._items = self._body(self._received())
+            item = next(self._items)
+        except (StopIteration, Cancelled):
+            lap.rested()
+            raise
+        except BaseException as error:
+            self._accuse(error, self._name)
+            raise
+        lap.made()
+        return item
+
+    def _received(self) -> Iterator[Any]:
+        """The upstream as the stage sees it."""
+        while True:
+            lap = self._clock.lap()
+            item = next(self._upstream, END)
+            lap.waited()
+            if item is END:
+                return
+            yield item
+            del item  # not to be held while waiting for the next one
+
+    def close(self) -> None:
+        """End the stage's generator."""
+        close = getattr(self._items, "close", None)
+        if close is not None:
+            try:
+                close()
+            except BaseException as error:
+                self._accuse(error, self._name)
+                raise
