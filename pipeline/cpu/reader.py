@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cascade.coverage import groups
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cell_means
@@ -62,13 +63,11 @@ class Reader:
 
     def paint(self, levels: Levels, tokens: Tokens) -> None:
         """Show the reader ``tokens``, sampled from ``levels``."""
-        for lod in range(TOP_LEVEL + 1):
-            at = np.flatnonzero(tokens.lod == lod)
-            if len(at):
-                row, column = tokens.row[at], tokens.column[at]
-                for pyramid, plane in zip(levels.planes, self.planes, strict=True):
-                    _paint(plane, pyramid, lod, row, column)
-                self._mark(lod, row, column)
+        for lod, at in groups(tokens):
+            row, column = tokens.row[at], tokens.column[at]
+            for pyramid, plane in zip(levels.planes, self.planes, strict=True):
+                _paint(plane, pyramid, lod, row, column)
+            self._mark(lod, row, column)
 
     def _mark(self, lod: int, row: Index, column: Index) -> None:
         painted = np.zeros(self._geometry.span, np.bool_)

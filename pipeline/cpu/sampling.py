@@ -8,11 +8,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cascade.coverage import groups
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.cpu.levels import Levels, PlanePyramid
 from foveate.pipeline.frames import Colour
-from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.selection import PATCH
 
 Index = NDArray[np.int32]
@@ -50,10 +50,8 @@ def plane_blocks(pyramid: PlanePyramid, lod: int, row: Index, column: Index) -> 
 def patches(levels: Levels, tokens: Tokens, colour: Colour) -> NDArray[np.uint8]:
     """The tokens' pixels, uint8[K, PATCH, PATCH, 3] in RGB."""
     out = np.empty((len(tokens.lod), PATCH, PATCH, 3), np.uint8)
-    for lod in range(TOP_LEVEL + 1):
-        at = np.flatnonzero(tokens.lod == lod)
-        if len(at):
-            row, column = tokens.row[at], tokens.column[at]
-            luma, cb, cr = (plane_blocks(pyramid, lod, row, column) for pyramid in levels.planes)
-            out[at] = to_rgb(luma, cb, cr, colour)
+    for lod, at in groups(tokens):
+        row, column = tokens.row[at], tokens.column[at]
+        luma, cb, cr = (plane_blocks(pyramid, lod, row, column) for pyramid in levels.planes)
+        out[at] = to_rgb(luma, cb, cr, colour)
     return out

@@ -1,7 +1,8 @@
-"""A set of tiles, and the two ways of working on it in whole arrays: as one rectangle, or gathered into a column."""
+"""A set of tiles, and the two ways of working on it in whole arrays: as one rectangle, or gathered side by side."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import cv2
@@ -46,26 +47,31 @@ class TileMask:
         return mask
 
     def window(self, plane: NDArray[Any], side: int) -> NDArray[Any]:
-        """Samples of a whole plane to compute from: a view of the box, [h, w], or a column of tiles, [n*side, side].
+        """Samples of a whole plane to compute from: a view of the box, [h, w], or a row of tiles, [side, n*side].
 
         A block inside a tile is one in the window too, and windows of all levels correspond.
         """
         if self._dense:
             return plane[self._box.scaled(side).slices]
-        row, column = np.nonzero(self.tiles)
-        return _as_tiles(plane, side)[row, :, column, :].reshape(-1, side)
+        row, column = self._places
+        return _as_tiles(plane, side)[row, :, column, :].transpose(1, 0, 2).reshape(side, -1)
 
     def target(self, plane: NDArray[Any], side: int, name: str, scratch: Scratch) -> NDArray[Any]:
         """Where to compute what belongs into ``plane``: to be given to ``store``, which puts it there."""
         if self._dense:
             return plane[self._box.scaled(side).slices]
-        return scratch.array(name, (int(self.tiles.sum()) * side, side), plane.dtype.type)
+        return scratch.array(name, (side, len(self._places[0]) * side), plane.dtype.type)
 
     def store(self, values: NDArray[Any], plane: NDArray[Any], side: int) -> None:
         """Put what was computed in ``target`` into ``plane``. A dense set covers the rest of its box as well."""
         if not self._dense:
-            row, column = np.nonzero(self.tiles)
-            _as_tiles(plane, side)[row, :, column, :] = values.reshape(-1, side, side)
+            row, column = self._places
+            _as_tiles(plane, side)[row, :, column, :] = values.reshape(side, -1, side).transpose(1, 0, 2)
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        row, column = np.nonzero(self.tiles)
+        return row, column
 
 
 def _as_tiles(plane: NDArray[Any], side: int) -> NDArray[Any]:
