@@ -18,6 +18,8 @@ from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.geometry import CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask
 
+_STRIP = 320_000
+"""Samples worked on at a time: as float32 they still fit a processor's own cache, which a whole picture does not."""
 Samples = NDArray[np.float32]
 
 CHROMA_WEIGHT = 0.25
@@ -111,8 +113,9 @@ class Levels:
         """Write the tiles of ``written`` and rebuild exactly what depends on them."""
         for pyramid, plane in zip(self.planes, planes, strict=True):
             pyramid.write(plane, written)
-        if written.any:
-            self._rebuild(written)
+        rows = max(1, _STRIP // (TILE * self.luma.pixels.shape[1]))
+        for strip in written.strips(rows):
+            self._rebuild(strip)
 
     def _rebuild(self, tiles: TileMask) -> None:
         totals: dict[int, Samples] = {}

@@ -23,12 +23,11 @@ def luma_range(colour: Colour) -> tuple[float, float]:
     return (0.0, 255.0) if colour.full_range else (16.0, 219.0)
 
 
-def unit_luma(samples: Map, colour: Colour, name: str, scratch: Scratch) -> Map:
-    """Luma in 8-bit units -> Y in [0, 1], by the stream's range."""
+def above_black(samples: Map, colour: Colour, into: Map) -> Map:
+    """Luma less black, clipped to the stream's range: Y in [0, 1] times ``luma_range``'s span."""
     black, span = luma_range(colour)
-    unit = np.subtract(samples, np.float32(black), out=scratch.array(name, samples.shape, np.float32))
-    unit *= np.float32(1.0 / span)
-    return np.clip(unit, 0.0, 1.0, out=unit)
+    np.subtract(samples, np.float32(black), out=into)
+    return np.clip(into, np.float32(0.0), np.float32(span), out=into)
 
 
 def enlarged(samples: Map, factor: int, name: str, scratch: Scratch) -> Map:
@@ -48,16 +47,16 @@ def difference(first: Map, second: Map, name: str, scratch: Scratch) -> Map:
     return result
 
 
-def squared_gradient(values: Map, name: str, scratch: Scratch) -> Map:
-    """|grad values|^2 by 3x3 Sobel / 4; the border is repeated."""
-    down = scratch.array("down", values.shape, np.float32)
-    across = scratch.array(name, values.shape, np.float32)
-    cv2.Sobel(values, cv2.CV_32F, 0, 1, dst=down, scale=0.25, borderType=cv2.BORDER_REPLICATE)
-    cv2.Sobel(values, cv2.CV_32F, 1, 0, dst=across, scale=0.25, borderType=cv2.BORDER_REPLICATE)
+def squared_gradients(pictures: Map, into: Map, scratch: Scratch) -> Map:
+    """|grad|^2 of each of several pictures [n, h, w], by 3x3 Sobel / 4, border repeated, ``into`` [n, h, w]."""
+    down = scratch.array("down", pictures.shape, np.float32)
+    for picture, vertical, horizontal in zip(pictures, down, into, strict=True):
+        cv2.Sobel(picture, cv2.CV_32F, 0, 1, dst=vertical, scale=0.25, borderType=cv2.BORDER_REPLICATE)
+        cv2.Sobel(picture, cv2.CV_32F, 1, 0, dst=horizontal, scale=0.25, borderType=cv2.BORDER_REPLICATE)
     # Not cv2.magnitude: in builds with IPP its last bit depends on where the arrays lie in memory.
     np.multiply(down, down, out=down)
-    np.multiply(across, across, out=across)
-    return np.add(across, down, out=across)
+    np.multiply(into, into, out=into)
+    return np.add(into, down, out=into)
 
 
 def opponents(cb: Map, cr: Map, name: str, scratch: Scratch) -> tuple[Map, Map]:
@@ -110,8 +109,3 @@ def grid_maxima(values: Map, side: int, scratch: Scratch) -> Map:
             rows[:, 0::2], rows[:, 1::2], out=scratch.array(f"maxima {side}", (height // 2, width // 2), np.float32)
         )
     return values
-
-
-def strongest(squares: Map, side: int, scratch: Scratch) -> Map:
-    """Root of the greatest of each side x side block of ``squares``, clipped to 1: one value per cell."""
-    return np.minimum(np.sqrt(grid_maxima(squares, side, scratch)), np.float32(1.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from foveate.pipeline.cpu import local_channels as local
@@ -30,10 +31,14 @@ class _Window:
         """Samples of ``level`` over the outer rectangle."""
         return np.ascontiguousarray(pyramid.level(level)[self.outer.scaled(CELL >> level).slices], np.float32)
 
-    def crop(self, values: Map, level: int) -> Map:
-        """The inner part of ``values``, which cover the outer rectangle at ``level``."""
-        side = CELL >> level
-        return values[self.inner.scaled(side).within(self.outer.scaled(side))]
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of cells of the outer rectangle."""
+        return self.outer.bottom - self.outer.top, self.outer.right - self.outer.left
+
+    def crop(self, values: Map) -> Map:
+        """The inner part of a map over the outer rectangle, one value per cell."""
+        return values[self.inner.within(self.outer)]
 
 
 class ChannelStack:
@@ -58,29 +63,37 @@ class ChannelStack:
             inner = cells.grown(1, *self._geometry.grid)
             window = _Window(inner, inner.grown(1, *self._geometry.grid))
             for name, values in self._compute(levels, window).items():
-                self.grid[name][inner.slices] = values
+                self.grid[name][inner.slices] = window.crop(values)
 
     def _compute(self, levels: Levels, window: _Window) -> dict[str, Map]:
-        """The channels over the window's inner cells. A maximum and a root or a clip may change places."""
-        scratch, side = self._scratch, self._side
-        light = local.unit_luma(window.read(levels.luma, self._level), self._colour, "light", scratch)
-        dark = np.subtract(np.float32(1.0), light, out=scratch.array("dark", light.shape, np.float32))
-        low = local.unit_luma(window.read(levels.luma, _LOWPASS_LEVEL), self._colour, "low", scratch)
-        low = local.enlarged(low, 1 << (_LOWPASS_LEVEL - self._level), "lowpass", scratch)
-        rest = local.difference(light, low, "highpass", scratch)
-        highpass = local.grid_maxima(window.crop(rest, self._level), side, scratch).copy()
+        """The channels over the window's cells; right for its inner ones.
 
-        def strongest(values: Map) -> Map:
-            squares = local.squared_gradient(np.sqrt(values, out=values), "squares", scratch)
-            return local.strongest(window.crop(squares, self._level), side, scratch)
-
+        Scales, roots and clips change places with maxima, so that they are taken once per cell.
+        """
+        scratch, span = self._scratch, np.float32(local.luma_range(self._colour)[1])
+        samples = window.read(levels.luma, self._level)
+        shape = samples.shape
+        both = scratch.array("light and dark", (2, *shape), np.float32)
+        light = local.above_black(samples, self._colour, both[0])
+        np.subtract(span, light, out=both[1])
+        detail = scratch.array("detail", (3, *shape), np.float32)
+        low = self._lowpass(levels, window)
+        cv2.absdiff(light, low, dst=detail[2])
+        local.squared_gradients(np.sqrt(both, out=both), detail[:2], scratch)
+        greatest = local.grid_maxima(detail.reshape(-1, shape[1]), self._side, scratch).reshape(3, *window.shape)
+        edges = np.minimum(np.sqrt(greatest[:2] / span), np.float32(1.0))
         return {
-            "highpass": highpass,
-            "lowpass": local.grid_means(window.crop(low, self._level), side),
+            "edges": edges[0],
+            "edges_inverted": edges[1],
+            "highpass": greatest[2] / span,
+            "lowpass": local.grid_means(low, self._side) / span,
             "saliency": self._saliency(levels, window),
-            "edges": strongest(light),
-            "edges_inverted": strongest(dark),
         }
+
+    def _lowpass(self, levels: Levels, window: _Window) -> Map:
+        coarse = window.read(levels.luma, _LOWPASS_LEVEL)
+        coarse = local.above_black(coarse, self._colour, self._scratch.array("low", coarse.shape, np.float32))
+        return local.enlarged(coarse, 1 << (_LOWPASS_LEVEL - self._level), "lowpass", self._scratch)
 
     def _saliency(self, levels: Levels, window: _Window) -> Map:
         def read(level: int) -> tuple[Map, Map, Map]:
@@ -88,7 +101,7 @@ class ChannelStack:
             return luma, cb, cr
 
         saliency = local.centre_surround(read(_SALIENCY_LEVEL), read(TOP_LEVEL), self._colour, self._scratch)
-        return local.grid_means(window.crop(saliency, _SALIENCY_LEVEL), CELL >> _SALIENCY_LEVEL)
+        return local.grid_means(saliency, CELL >> _SALIENCY_LEVEL)
 
     def remember(self, levels: Levels) -> Map:
         """Luma at the analysis level as it is now, for ``set_motion`` after the levels were written."""

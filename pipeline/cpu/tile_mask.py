@@ -68,6 +68,17 @@ class TileMask:
             row, column = self._places
             _as_tiles(plane, side)[row, :, column, :] = values.reshape(side, -1, side).transpose(1, 0, 2)
 
+    def strips(self, rows: int) -> list[TileMask]:
+        """The set in bands of at most ``rows`` rows of tiles; a set that is not dense stays whole."""
+        if not self._dense or self._box.bottom - self._box.top <= rows:
+            return [self] if self.any else []
+        bands = []
+        for top in range(self._box.top, self._box.bottom, rows):
+            band = np.zeros_like(self.tiles)
+            band[top : top + rows] = self.tiles[top : top + rows]
+            bands.append(TileMask(band))
+        return [band for band in bands if band.any]
+
     @cached_property
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         row, column = np.nonzero(self.tiles)
