@@ -36,10 +36,6 @@ class Rect(NamedTuple):
         """The same rectangle in a finer unit."""
         return Rect(*(edge * factor for edge in self))
 
-    def coarser(self, divisor: int) -> Rect:
-        """The same rectangle in a coarser unit; edges must lie on it."""
-        return Rect(*(edge // divisor for edge in self))
-
     def grown(self, margin: int, rows: int, columns: int) -> Rect:
         """Wider by ``margin`` on each side, kept inside [0, rows) x [0, columns)."""
         return Rect(

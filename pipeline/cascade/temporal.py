@@ -10,6 +10,7 @@ from foveate.pipeline.cascade.clusters import boundary, cluster
 from foveate.pipeline.cascade.coverage import spread_tokens
 from foveate.pipeline.cascade.feedback import Fed
 from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.geometry import CELL, Geometry, Mask
 from foveate.pipeline.settings import CacheSettings
 
@@ -17,8 +18,8 @@ FIXATION_KEEP = np.float32(0.9)
 ATTENTION_KEEP = np.float32(0.9)
 GAZE_KEEP = np.float32(0.9)
 GAZE_SIGMA = 3.0  # cells
-_LINEAR = ("prev_relevance", "prev_saliency", "fixation", "attention", "cluster_distance")
-_NEAREST = ("cluster_id", "cluster_size")
+_CLUSTER = ("cluster_id", "cluster_distance", "cluster_size")
+_WARPED = ("prev_relevance", "prev_saliency", "fixation", "attention", *_CLUSTER)
 _SOURCES = {"prev_attention": "attention", "boundary": "cluster_id"}  # what a channel is made from, if not itself
 
 
@@ -30,11 +31,11 @@ class Temporal:
         self._geometry = geometry
         self._cache = Cache(
             geometry.grid,
-            tuple(name for name in _LINEAR if name in kept),
-            tuple(name for name in _NEAREST if name in kept),
+            tuple(name for name in _WARPED if name in kept and BY_NAME[name].reduce != "nearest"),
+            tuple(name for name in _WARPED if name in kept and BY_NAME[name].reduce == "nearest"),
             settings,
         )
-        self._clustered = not kept.isdisjoint(("cluster_id", "cluster_size", "cluster_distance"))
+        self._clustered = not kept.isdisjoint(_CLUSTER)
         self._gaze = np.zeros(geometry.grid, np.float32)
         self._prev_attention = np.zeros(geometry.grid, np.float32)
         self._row, self._column = np.indices(geometry.grid, dtype=np.float32) + np.float32(0.5)
@@ -75,7 +76,7 @@ class Temporal:
 
     def cluster(self, rgb: NDArray[np.uint8]) -> None:
         """Cluster anew, from the Grid's colours uint8[rows, columns, 3]."""
-        clusters = dict(zip(("cluster_id", "cluster_distance", "cluster_size"), cluster(rgb), strict=True))
+        clusters = dict(zip(_CLUSTER, cluster(rgb), strict=True))
         self._cache.maps |= {name: values for name, values in clusters.items() if name in self._cache.maps}
 
     @property

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.pyramid import State, pyramid
+from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.update import Update
 
 _COPIES = 3  # of the levels, where the Cascade reads pixels: one written, one in the channel, one read
 

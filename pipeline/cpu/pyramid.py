@@ -13,9 +13,9 @@ from foveate.pipeline.cpu.change import planes_of
 from foveate.pipeline.cpu.levels import LevelRing, Levels
 from foveate.pipeline.cpu.local_channels import Map
 from foveate.pipeline.cpu.stack import ChannelStack
+from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.update import Update
 
 EDGE_CELL = 0.1
 """A cell is an edge cell where edges or edges_inverted exceed this: a step of about a tenth of the range."""

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.cpu import local_channels as local
 from foveate.pipeline.cpu.levels import Levels, PlanePyramid
 from foveate.pipeline.cpu.local_channels import Map
 from foveate.pipeline.cpu.scratch import Scratch
+from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, Rect, loose_cover, tiles_to_cells
-from foveate.pipeline.update import Update
 
-LOCAL = ("edges", "edges_inverted", "highpass", "lowpass", "saliency", "motion")
+LOCAL = tuple(channel.name for channel in CHANNELS if channel.group == "local" and channel.name != "text")
+_MARGIN = -(-max(BY_NAME[name].reach or 0 for name in LOCAL) // CELL)  # cells around a change that see it
 _LOWPASS_LEVEL = 3
 _SALIENCY_LEVEL = 2
 
@@ -60,8 +62,8 @@ class ChannelStack:
         """Recompute the local channels over ``written`` tiles and as far around them as a change reaches."""
         for rect in loose_cover(written):
             cells = rect.scaled(CELLS_PER_TILE)
-            inner = cells.grown(1, *self._geometry.grid)
-            window = _Window(inner, inner.grown(1, *self._geometry.grid))
+            inner = cells.grown(_MARGIN, *self._geometry.grid)
+            window = _Window(inner, inner.grown(_MARGIN, *self._geometry.grid))
             for name, values in self._compute(levels, window).items():
                 self.grid[name][inner.slices] = window.crop(values)
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
 from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.cpu.tile_mask import TileMask
+from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.settings import ChangeSettings
-from foveate.pipeline.update import Update
 
 _Kind = tuple[tuple[int, int], bool, Colour]
 

@@ -216,7 +216,10 @@ def test_merged_groups_reach_the_record():
     assert all((x ^ 1, y) in cells and (x, y ^ 1) in cells for x, y in cells)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 17), (17, 1), (31, 639), (241, 321)])
+SHAPES = [(1, 1), (1, 17), (17, 1), (31, 639), (241, 321), (224, 1600), (1600, 224), (130, 500)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_any_size_has_tokens_on_its_pixels(shape):
     rng = np.random.default_rng(9)
     pictures = [rng.integers(0, 256, shape, dtype=np.uint8) for _ in range(3)]

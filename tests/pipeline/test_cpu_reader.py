@@ -1,0 +1,99 @@
+"""The reader's picture: painted as the levels enlarged bilinearly, compared exactly."""
+
+import numpy as np
+import pytest
+
+from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.cascade.rate_distortion import UNSEEN
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.cpu.reader import Reader
+from foveate.pipeline.cpu.scratch import Scratch
+from foveate.pipeline.cpu.tile_mask import TileMask
+from foveate.pipeline.geometry import Geometry
+
+
+def enlarged(plane, factor):
+    """Bilinear with aligned sample centres, one axis after the other; the edge is repeated."""
+    for axis in (0, 1):
+        count = plane.shape[axis]
+        at = (np.arange(count * factor) + 0.5) / factor - 0.5
+        low = np.floor(at).astype(int)
+        share = (at - low)[:, None] if axis == 0 else at - low
+        near, far = (np.take(plane, np.clip(low + step, 0, count - 1), axis) for step in (0, 1))
+        plane = near * (1 - share) + far * share
+    return plane
+
+
+def tokens(*places):
+    lod, row, column = (np.array(values) for values in zip(*places, strict=True))
+    return Tokens(lod.astype(np.uint8), row.astype(np.int32), column.astype(np.int32))
+
+
+@pytest.fixture(params=[True, False], ids=["4:2:0", "4:4:4"])
+def scene(request):
+    geometry = Geometry(300, 200)
+    rng = np.random.default_rng(0)
+    small = (100, 150) if request.param else (200, 300)
+    planes = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((200, 300), small, small)]
+    levels = Levels(geometry, request.param, Scratch())
+    levels.update(tuple(planes), TileMask(np.ones(geometry.tiles, np.bool_)))
+    return geometry, levels, Reader(geometry, request.param)
+
+
+@pytest.mark.parametrize("lod", [0, 1, 2, 3, 4])
+def test_a_token_paints_its_level_enlarged_and_nothing_else(scene, lod):
+    geometry, levels, reader = scene
+    row, column = {0: (3, 5), 1: (2, 4), 2: (1, 1), 3: (0, 1), 4: (0, 1)}[lod]
+    reader.paint(levels, tokens((lod, row, column)))
+    for pyramid, plane in zip(levels.planes, reader.planes, strict=True):
+        side = (16 << lod) >> pyramid.base
+        top, left = row * side, column * side
+        source = np.asarray(pyramid.level(lod), float)
+        true = enlarged(source, 1 << max(lod - pyramid.base, 0))
+        held = pyramid.pixels.shape
+        rows, columns = min(top + side, held[0]), min(left + side, held[1])
+        seen = plane[top:rows, left:columns].astype(float)
+        # Rounded to whole grey values: half a step, and float32's last bits.
+        assert np.abs(seen - true[top:rows, left:columns]).max() <= 0.5 + 1e-3
+        outside = plane.copy()
+        outside[top : top + side, left : left + side] = 0
+        assert not outside.any()
+    cells = np.zeros(geometry.grid, bool)
+    cells[row << lod : (row + 1) << lod, column << lod : (column + 1) << lod] = True
+    assert (reader.seen == cells).all()
+
+
+def test_the_error_is_the_sum_of_squares_and_unseen_cells_count_as_worst(scene):
+    geometry, levels, reader = scene
+    nothing = np.zeros(geometry.tiles, np.bool_)
+    assert (reader.compare(levels, nothing) == UNSEEN).all()
+    reader.paint(levels, tokens((2, 0, 0), (0, 8, 8)))
+    error = reader.compare(levels, nothing)
+    assert (error[~reader.seen] == UNSEEN).all()
+    assert error[8, 8] == 0
+    row, column = 2, 3
+    total = 0.0
+    for pyramid, plane, weight in zip(levels.planes, reader.planes, (1, 0.25, 0.25), strict=True):
+        side = 16 >> pyramid.base
+        block = np.s_[row * side : (row + 1) * side, column * side : (column + 1) * side]
+        squares = (pyramid.pixels[block].astype(float) - plane[block]) ** 2
+        total += weight * squares.sum() * 4**pyramid.base
+    assert error[row, column] == pytest.approx(total, rel=1e-5)
+
+
+def test_what_is_written_later_counts_against_the_reader(scene):
+    geometry, levels, reader = scene
+    everything = tokens(*((0, row, column) for row in range(geometry.grid[0]) for column in range(geometry.grid[1])))
+    reader.paint(levels, everything)
+    assert (reader.compare(levels, np.zeros(geometry.tiles, np.bool_)) == 0).all()
+    changed = np.zeros(geometry.tiles, np.bool_)
+    changed[1, 2] = True
+    chroma = np.full((200 >> levels.cb.base, 300 >> levels.cb.base), 9, np.uint8)
+    planes = np.zeros((200, 300), np.uint8), chroma, chroma
+    levels.update(planes, TileMask(changed))
+    error = reader.compare(levels, changed)
+    assert (error[2:4, 4:6] > 0).all()
+    error[2:4, 4:6] = 0
+    assert not error.any()
+    reader.forget()
+    assert (reader.compare(levels, np.zeros(geometry.tiles, np.bool_)) == UNSEEN).all()
