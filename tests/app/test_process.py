@@ -1,5 +1,6 @@
 """The command line as a real process on real video."""
 
+import contextlib
 import json
 import os
 import signal
@@ -145,14 +146,20 @@ def test_a_signal_while_the_source_keeps_silent(start: Any, tmp_path: Path) -> N
     pipe = tmp_path / "silent.mp4"
     os.mkfifo(pipe)
     process = start("run", str(pipe))
-    time.sleep(1.5)
+    writer = None
+    while writer is None and process.poll() is None:  # a pipe can be written to only once it is being read
+        with contextlib.suppress(OSError):
+            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.05)
     if process.poll() is not None:  # a source may refuse what is no file
         assert process.returncode == 1
         return
+    assert writer is not None
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=10)
     assert time.monotonic() - begin < 2.0
+    os.close(writer)
     assert (process.returncode, err) == (130, b"interrupted after 0 frames\n")
 
 

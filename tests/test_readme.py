@@ -1,0 +1,137 @@
+"""What the README states of settings, flags, records and the test command is true."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+from pydantic import BaseModel
+
+import foveate.app.main as app
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.sinks import open_sink
+from foveate.pipeline.sinks.json_lines import record_of
+from foveate.pipeline.sinks.shards import concatenated
+from foveate.pipeline.stream import open_stream
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def table(name: str) -> list[list[str]]:
+    """The rows of the table between the markers ``name``, heading and ruler left out."""
+    text = README.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.split("\n") if line[:1] == "|"]
+    assert len(rows) > 2
+    assert {len(row) for row in rows[:1] + rows[2:]} == {len(rows[0])}
+    return rows[2:]
+
+
+def codes(cell: str) -> list[str]:
+    """What stands between backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def defaults(model: BaseModel, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Key and default of every single setting, from the tree itself."""
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if isinstance(value, BaseModel):
+            yield from defaults(value, f"{above}{name}.")
+        else:
+            yield above + name, list(value) if isinstance(value, tuple) else value
+
+
+def test_every_setting_stands_in_the_table_with_its_default() -> None:
+    stated = {}
+    for key, _, default, meaning in table("settings"):
+        stated[codes(key)[0]] = None if default == "none" else tomllib.loads(f"it = {codes(default)[0]}")["it"]
+        assert meaning
+    assert list(stated.items()) == list(defaults(Settings()))
+
+
+def test_every_flag_exists_and_none_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert app.main(["run", "--help"]) == 0
+    known = set(re.findall(r"(?<![\w-])--?[a-z]+(?:[.-][a-z]+)*", capsys.readouterr().out))
+    rows = table("settings")
+    assert all(codes(flag)[0].startswith("--") for _, flag, _, _ in rows)
+    stated = {code for _, flag, _, meaning in rows for code in codes(flag) + codes(meaning) if code[0] == "-"}
+    stated |= set(codes(README.split("Further flags of `foveate run`:")[1].split("\n\n")[0]))
+    assert stated <= known
+    longer = {"--" + codes(key)[0].replace("_", "-") for key, *_ in rows}  # of flags with a short spelling as well
+    assert known - stated <= longer | {"-h", "--help", "--no-patches"}
+
+
+@pytest.fixture
+def selections() -> list[Selection]:
+    clip = str(ROOT / "sample_videos" / "pedestrians.mp4")
+    with open_stream(clip, source={"frames": 2}, patches=True, budget=20) as stream:
+        return list(stream)
+
+
+def test_the_fields_are_those_of_a_record(selections: list[Selection]) -> None:
+    keyframe, plain = selections
+    rows = table("fields")
+    everything = [codes(field)[0] for field, _, _ in rows]
+    always = [codes(field)[0] for field, _, _ in rows if field[0] == "`"]
+    assert list(record_of(plain, (plain.width, plain.height))) == always
+    asked = dataclasses.replace(keyframe, participation=np.zeros(len(keyframe), np.float32))
+    assert list(record_of(asked, (1, 1))) == everything
+
+
+def test_the_types_are_those_of_a_record(selections: list[Selection]) -> None:
+    keyframe = dataclasses.replace(selections[0], participation=np.zeros(len(selections[0]), np.float32))
+    record = json.loads(orjson.dumps(record_of(keyframe, (1, 1)), option=orjson.OPT_SERIALIZE_NUMPY))
+    kinds = {"integer": int, "number": float, "boolean": bool, "string": str}
+    for field, kind, _ in table("fields"):
+        value = record[codes(field)[0]]
+        if kind.endswith("s"):
+            assert len(value) == len(keyframe), field
+            value = value[0]
+        assert type(value) is kinds[kind.removesuffix("s")], field
+
+
+def test_the_header_and_the_arrays_are_named(selections: list[Selection], tmp_path: Path) -> None:
+    output = README.split("## Output")[1].split("## Settings")[0]
+    described = set(codes(output.replace("`offsets[i]`", "`offsets`")))
+    file = tmp_path / "tokens.jsonl"
+    clip = str(ROOT / "sample_videos" / "pedestrians.mp4")
+    with open_stream(clip, source={"frames": 1}, sinks=[open_sink(str(file))]) as stream:
+        list(stream)
+    assert json.loads(file.read_text().splitlines()[0]).keys() <= described
+    assert concatenated(selections).keys() <= described
+
+
+def test_the_test_command_is_marked_as_ci_takes_it() -> None:
+    block = re.search(r"^<!-- test -->\n```sh\n(.+?)\n```$", README, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    assert "make test" in block[1]
+    assert README.count("<!-- test -->") == 1
+
+
+def test_the_files_that_it_links_to_are_there() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert "sample_videos/overlay.jpg" in links
+    assert all((ROOT / link).exists() for link in links)
+    assert (ROOT / "sample_videos" / "overlay.jpg").stat().st_size < 200_000
+
+
+def test_the_example_runs() -> None:
+    example = README.split("```python\n")[1].split("```")[0]
+    clip = ROOT / "sample_videos" / "pedestrians.mp4"
+    for stated, used in (("clip.mp4", str(clip)), ("budget=256", 'budget=256, source={"frames": 3}')):
+        assert stated in example
+        example = example.replace(stated, used)
+    exec(example, {"model": lambda patches, coords, valid: np.ones(valid.sum())})
