@@ -75,7 +75,7 @@ class _Cascade:
         """The Selection of one frame."""
         update = state.update
         fed = self._feedback.take(self._geometry)
-        quiet = update.keyframe is None and not fed.anything and not update.changed.any()
+        quiet = not update.written.any and not fed.anything
         if quiet and self._settled is not None:
             self._ledger.rest()
             selection, tokens = self._again(update.frame)

@@ -98,8 +98,6 @@ class Held:
         if tiles.all:
             self._planes, self._own = planes, False
             return
-        if not tiles.any:
-            return
         if not self._own:
             luma, cb, cr = (np.array(plane) for plane in self.planes())
             self._planes, self._own = (luma, cb, cr), True

@@ -60,7 +60,7 @@ class _Pyramid:
         if self._last is not None and still and not self._moving:
             self._last = replace(self._last, update=update)
             return self._last
-        moving = not update.forgets and bool(update.changed.any())
+        moving = not still and not update.forgets and bool(update.changed.any())
         before = self._stack.remember(self._ring.newest) if moving else None
         levels = self._ring.newest if still else self._ring.update(planes_of(update.frame), update.written)
         self._stack.update(levels, update.written.tiles)

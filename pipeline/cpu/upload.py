@@ -36,12 +36,15 @@ class Uploader:
         self._scratch = Scratch()
         self._kind: _Kind | None = None
         self._geometry = Geometry(1, 1)
+        self._nothing = TileMask(np.zeros((1, 1), np.bool_))
         self._since_keyframe = 0
 
     def update(self, frame: Frame) -> Update:
         """The Update of ``frame``; what it writes counts as held from now on."""
         changed, keyframe = self._examine(frame)
         self._since_keyframe = 0 if keyframe else self._since_keyframe + 1
+        if keyframe is None and not changed.any():
+            return Update(frame, self._geometry, None, changed, self._nothing)
         written = TileMask(np.ones_like(changed) if keyframe else changed)
         self._held.write(planes_of(frame), written)
         return Update(frame, self._geometry, keyframe, changed, written)
@@ -51,6 +54,7 @@ class Uploader:
         if kind != self._kind:
             reason: KeyframeReason = "first" if self._kind is None else "size"
             self._kind, self._geometry = kind, Geometry(frame.width, frame.height)
+            self._nothing = TileMask(np.zeros(self._geometry.tiles, np.bool_))
             return np.ones(self._geometry.tiles, np.bool_), reason
         held = self._held.planes()
         changed = changed_tiles(planes_of(frame), held, self._settings.threshold, self._geometry, self._scratch)
@@ -63,7 +67,7 @@ class Uploader:
         return changed, None
 
     def _is_cut(self, luma: Plane, held: Plane, changed: Mask) -> bool:
-        if changed.mean() < self._settings.cut_share:
+        if np.count_nonzero(changed) < self._settings.cut_share * changed.size:
             return False
         return histogram_distance(luma, held) >= self._settings.cut_histogram
 
