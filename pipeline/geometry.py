@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -104,6 +104,12 @@ class Geometry:
     def level(self, level: int) -> tuple[int, int]:
         """Rows and columns of samples of ``level``, the padding's included."""
         return self.tiles[0] * TILE >> level, self.tiles[1] * TILE >> level
+
+
+def as_blocks(plane: NDArray[Any], side: int) -> NDArray[Any]:
+    """View [h, w], whole blocks of a contiguous array, as [h/side, side, w/side, side]."""
+    height, width = plane.shape
+    return plane.reshape(height // side, side, width // side, side)
 
 
 def tiles_to_cells(tiles: NDArray[np.generic]) -> NDArray[np.generic]:

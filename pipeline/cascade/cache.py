@@ -49,8 +49,6 @@ class Cache:
 
     def follow(self, flow: Flow | None) -> Mask:
         """Warp all maps backward; None: nothing moved. Returns bool[grid]: cells that may be reused."""
-        if not self._settings.enabled:
-            self.clear()
         if flow is None:
             return self._age < self._settings.max_age
         x, y = self._column + flow.dx, self._row + flow.dy

@@ -44,6 +44,12 @@ class Strategy(Protocol):
         """Forget earlier frames."""
 
 
+def over_groups(grid: Map) -> Map:
+    """Sum over each whole 2x2 group of cells, the units of ``merge = 2``: float32[2r, 2c] -> [r, c]."""
+    rows = grid[0::2] + grid[1::2]
+    return np.asarray(rows[:, 0::2] + rows[:, 1::2], np.float32)
+
+
 def in_order(lod: NDArray[np.uint8], row: NDArray[np.int32], column: NDArray[np.int32]) -> Tokens:
     """Tokens sorted from coarse to fine, then row by row."""
     order = np.lexsort((column, row, -lod.astype(np.int8)))

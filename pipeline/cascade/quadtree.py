@@ -25,8 +25,7 @@ class Quadtree:
         row, column = np.indices((root_rows, root_columns), np.int32).reshape(2, -1)
         self.rows, self.columns = [row], [column]
         for _ in range(TOP_LEVEL):
-            row = np.concatenate([2 * row, 2 * row, 2 * row + 1, 2 * row + 1])
-            column = np.concatenate([2 * column, 2 * column + 1, 2 * column, 2 * column + 1])
+            row, column = places_of_children(row, column)
             self.rows.insert(0, row)
             self.columns.insert(0, column)
         off_grid = (row >= rows) | (column >= columns)
@@ -40,6 +39,14 @@ class Quadtree:
         """A map over the grid, [rows, columns], in the order of the level-0 nodes; zero off the grid."""
         off_grid = np.zeros(1, grid.dtype)
         return np.concatenate([grid.ravel(), off_grid])[self._source]
+
+
+def places_of_children(row: NDArray[np.int32], column: NDArray[np.int32]) -> tuple[NDArray[np.int32], ...]:
+    """Rows and columns of the 2x2 children, all first children first: two int32[n] -> two int32[4n]."""
+    return (
+        np.concatenate([2 * row, 2 * row, 2 * row + 1, 2 * row + 1]),
+        np.concatenate([2 * column, 2 * column + 1, 2 * column, 2 * column + 1]),
+    )
 
 
 def over_children(values: NDArray[T]) -> NDArray[T]:

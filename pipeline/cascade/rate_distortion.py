@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Problem, Tokens, in_order
+from foveate.pipeline.cascade.problem import Problem, Tokens, in_order, over_groups
 from foveate.pipeline.cascade.pruning import Costs, Flat, Prunings, Tree, prune
-from foveate.pipeline.cascade.quadtree import Quadtree, over_children
+from foveate.pipeline.cascade.quadtree import Quadtree, over_children, places_of_children
 from foveate.pipeline.geometry import TOP_LEVEL, Mask
 
 UNSEEN = np.float32(64.0**2 * 256)
@@ -59,14 +59,14 @@ class RateDistortion:
         inside = problem.geometry.inside
         if self._tree is None or inside is not self._inside:
             self._inside = inside
-            self._tree = Quadtree(_merged_any(inside) if self._merge == 2 else inside)
+            self._tree = Quadtree(over_groups(inside.astype(np.float32)) > 0 if self._merge == 2 else inside)
             self.reset()
         return self._tree
 
     def _costs(self, problem: Problem, quadtree: Quadtree, budget: int) -> Costs:
         def weighted(error: NDArray[np.float32]) -> Flat:
             product = error * problem.weight
-            return np.asarray(quadtree.flat(_merged_sum(product) if self._merge == 2 else product), np.float32)
+            return np.asarray(quadtree.flat(over_groups(product) if self._merge == 2 else product), np.float32)
 
         leaf = [np.zeros_like(quadtree.inside, np.float32)]
         for level, error in enumerate(problem.errors, start=1):
@@ -113,19 +113,8 @@ class RateDistortion:
         column = np.concatenate([quadtree.columns[level][nodes] for level, nodes in enumerate(chosen)])
         if self._merge == 2:
             lod = np.tile(lod, 4)
-            row = np.concatenate([2 * row, 2 * row, 2 * row + 1, 2 * row + 1])
-            column = np.concatenate([2 * column, 2 * column + 1, 2 * column, 2 * column + 1])
+            row, column = places_of_children(row, column)
         return in_order(lod, row, column)
-
-
-def _merged_sum(grid: NDArray[np.float32]) -> NDArray[np.float32]:
-    rows = grid[0::2] + grid[1::2]
-    return np.asarray(rows[:, 0::2] + rows[:, 1::2], np.float32)
-
-
-def _merged_any(grid: Mask) -> Mask:
-    rows = grid[0::2] | grid[1::2]
-    return np.asarray(rows[:, 0::2] | rows[:, 1::2], np.bool_)
 
 
 def _between(low: float, high: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_order
+from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_order, over_groups
+from foveate.pipeline.cascade.quadtree import places_of_children
 
 COARSE_KEEP = 2_000
 MIDDLE_KEEP = 500
@@ -25,7 +26,10 @@ class ThreeStage:
         maps = [_coarse(problem), _middle(problem), _fine(problem)]
         inside = problem.geometry.inside
         if self._merge == 2:
-            maps, inside = [_grouped(values) for values in maps], _grouped(inside.astype(np.float32)) > 0
+            maps, inside = (
+                [np.asarray(over_groups(values) / 4, np.float32) for values in maps],
+                over_groups(inside.astype(np.float32)) > 0,
+            )
         budget = problem.budget // self._merge**2
         columns = inside.shape[1]
         cells = np.flatnonzero(inside)
@@ -33,8 +37,7 @@ class ThreeStage:
             cells = _highest(values.ravel(), cells, max(keep // self._merge**2, budget) if keep else budget)
         row, column = (cells // columns).astype(np.int32), (cells % columns).astype(np.int32)
         if self._merge == 2:
-            row = np.concatenate([2 * row, 2 * row, 2 * row + 1, 2 * row + 1])
-            column = np.concatenate([2 * column, 2 * column + 1, 2 * column, 2 * column + 1])
+            row, column = places_of_children(row, column)
         return in_order(np.zeros(len(row), np.uint8), row, column)
 
 
@@ -57,8 +60,3 @@ def _fine(problem: Problem) -> Map:
 def _highest(values: NDArray[np.float32], cells: NDArray[np.intp], keep: int) -> NDArray[np.intp]:
     """The ``keep`` cells with the highest values; equal ones in reading order."""
     return np.sort(cells[np.argsort(-values[cells], kind="stable")[:keep]])
-
-
-def _grouped(grid: NDArray[np.float32]) -> NDArray[np.float32]:
-    rows = grid[0::2] + grid[1::2]
-    return np.asarray((rows[:, 0::2] + rows[:, 1::2]) / 4, np.float32)

@@ -86,7 +86,7 @@ def centre_surround(
         difference(near, enlarged(far, factor, "surround", scratch), f"contrast {index}", scratch)
         for index, (near, far) in enumerate(zip(fine, coarse, strict=True))
     )
-    luma_span, chroma_span = (255.0, 255.0) if colour.full_range else (219.0, 224.0)
+    luma_span, chroma_span = luma_range(colour)[1], 255.0 if colour.full_range else 224.0
     np.add(red_green, blue_yellow, out=red_green)
     cv2.addWeighted(luma, SALIENCY_GAIN / luma_span / 3, red_green, SALIENCY_GAIN / chroma_span / 3, 0.0, dst=red_green)
     return np.minimum(red_green, np.float32(1.0), out=red_green)

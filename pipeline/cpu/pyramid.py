@@ -52,12 +52,11 @@ class _Pyramid:
         self._stack = ChannelStack(geometry, settings.analysis_level, frame.colour)
         self._flow_level = settings.cache.flow_level
         self._last: State | None = None
-        self._moving = False
 
     def write(self, update: Update) -> State:
         """Write one Update, and gather what the Cascade reads."""
         still = not update.written.any
-        if self._last is not None and still and not self._moving:
+        if self._last is not None and still and not self._stack.moving:
             self._last = replace(self._last, update=update)
             return self._last
         moving = not still and not update.forgets and bool(update.changed.any())
@@ -65,7 +64,6 @@ class _Pyramid:
         levels = self._ring.newest if still else self._ring.update(planes_of(update.frame), update.written)
         self._stack.update(levels, update.written.tiles)
         self._stack.set_motion(levels, before, update)
-        self._moving = moving
         self._last = self._state(update, levels)
         return self._last
 

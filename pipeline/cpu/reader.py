@@ -13,7 +13,7 @@ from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cel
 from foveate.pipeline.cpu.sampling import Index, enlarged_blocks
 from foveate.pipeline.cpu.scratch import Scratch
 from foveate.pipeline.cpu.tile_mask import TileMask
-from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, as_blocks
 from foveate.pipeline.selection import PATCH
 
 
@@ -71,24 +71,17 @@ class Reader:
 
     def _mark(self, lod: int, row: Index, column: Index) -> None:
         painted = np.zeros(self._geometry.span, np.bool_)
-        _as_blocks(painted, 1 << lod)[row, :, column, :] = True
+        as_blocks(painted, 1 << lod)[row, :, column, :] = True
         painted = painted[: self._geometry.grid[0], : self._geometry.grid[1]]
         self.seen |= painted
-        rows, columns = self._geometry.tiles
-        self._stale |= painted.reshape(rows, CELLS_PER_TILE, columns, CELLS_PER_TILE).any(axis=(1, 3))
-
-
-def _as_blocks(plane: NDArray[np.generic], side: int) -> NDArray[np.generic]:
-    """View [h, w] as [h/side, side, w/side, side]."""
-    height, width = plane.shape
-    return plane.reshape(height // side, side, width // side, side)
+        self._stale |= as_blocks(np.ascontiguousarray(painted), CELLS_PER_TILE).any(axis=(1, 3))
 
 
 def _paint(plane: NDArray[np.uint8], pyramid: PlanePyramid, lod: int, row: Index, column: Index) -> None:
     side = PATCH << lod >> pyramid.base
-    target = _as_blocks(plane, side)
+    target = as_blocks(plane, side)
     if lod <= pyramid.base:
-        target[row, :, column, :] = _as_blocks(pyramid.pixels, side)[row, :, column, :]
+        target[row, :, column, :] = as_blocks(pyramid.pixels, side)[row, :, column, :]
         return
     large = enlarged_blocks(pyramid.level(lod), row, column, PATCH, 1 << (lod - pyramid.base))
     large += np.float32(0.5)  # to nearest: the cast cuts off

@@ -54,7 +54,7 @@ class ChannelStack:
         self._side = CELL >> analysis_level
         self._geometry = geometry
         self._colour = colour
-        self._moving = False
+        self.moving = False  # whether the motion channel holds anything
         self._scratch = Scratch()
         self.grid = {name: np.zeros(geometry.grid, np.float32) for name in LOCAL}
 
@@ -115,9 +115,9 @@ class ChannelStack:
     def set_motion(self, levels: Levels, before: Map | None, update: Update) -> None:
         """|Y - Y the texture held before|: zero outside the changed tiles, and everywhere without ``before``."""
         motion = self.grid["motion"]
-        if self._moving:
+        if self.moving:
             motion[:] = 0
-        self._moving = before is not None
+        self.moving = before is not None
         if before is None:
             return
         span = np.float32(1.0 / local.luma_range(self._colour)[1])

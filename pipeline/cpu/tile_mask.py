@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.scratch import Scratch
-from foveate.pipeline.geometry import Mask, Rect, around
+from foveate.pipeline.geometry import Mask, Rect, around, as_blocks
 
 _DENSE = 0.5
 """Share of its bounding box above which a set is worked on as the whole box, which then costs less than gathering."""
@@ -54,7 +54,7 @@ class TileMask:
         if self._dense:
             return plane[self._box.scaled(side).slices]
         row, column = self._places
-        return _as_tiles(plane, side)[row, :, column, :].transpose(1, 0, 2).reshape(side, -1)
+        return as_blocks(plane, side)[row, :, column, :].transpose(1, 0, 2).reshape(side, -1)
 
     def target(self, plane: NDArray[Any], side: int, name: str, scratch: Scratch) -> NDArray[Any]:
         """Where to compute what belongs into ``plane``: to be given to ``store``, which puts it there."""
@@ -66,7 +66,7 @@ class TileMask:
         """Put what was computed in ``target`` into ``plane``. A dense set covers the rest of its box as well."""
         if not self._dense:
             row, column = self._places
-            _as_tiles(plane, side)[row, :, column, :] = values.reshape(side, -1, side).transpose(1, 0, 2)
+            as_blocks(plane, side)[row, :, column, :] = values.reshape(side, -1, side).transpose(1, 0, 2)
 
     def strips(self, rows: int) -> list[TileMask]:
         """The set in bands of at most ``rows`` rows of tiles; a set that is not dense stays whole."""
@@ -83,9 +83,3 @@ class TileMask:
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         row, column = np.nonzero(self.tiles)
         return row, column
-
-
-def _as_tiles(plane: NDArray[Any], side: int) -> NDArray[Any]:
-    """View [h, w] as [h/side, side, w/side, side]."""
-    height, width = plane.shape
-    return plane.reshape(height // side, side, width // side, side)
