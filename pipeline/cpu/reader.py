@@ -81,7 +81,10 @@ def _paint(plane: NDArray[np.uint8], pyramid: PlanePyramid, lod: int, row: Index
     side = PATCH << lod >> pyramid.base
     target = as_blocks(plane, side)
     if lod <= pyramid.base:
-        target[row, :, column, :] = as_blocks(pyramid.pixels, side)[row, :, column, :]
+        source = as_blocks(pyramid.pixels, side)
+        there = (row < source.shape[0]) & (column < source.shape[2])  # a group of merge = 2 may reach over the texture
+        row, column = row[there], column[there]
+        target[row, :, column, :] = source[row, :, column, :]
         return
     large = enlarged_blocks(pyramid.level(lod), row, column, PATCH, 1 << (lod - pyramid.base))
     large += np.float32(0.5)  # to nearest: the cast cuts off

@@ -230,6 +230,21 @@ def test_any_size_has_tokens_on_its_pixels(shape):
             assert (selection.x // 16 * 16 < max(shape[1], 16) + 240).all()
 
 
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+@pytest.mark.parametrize("shape", [*SHAPES, (720, 1280)])
+def test_whole_groups_may_reach_beyond_a_picture_of_any_size(shape, memory):
+    """Where the number of tiles is odd, part of a coarse group lies outside the texture; it is still a whole group."""
+    allocation = AllocationSettings(memory=memory, merge=2)
+    rng = np.random.default_rng(9)
+    pictures = [rng.integers(0, 256, shape, dtype=np.uint8) // (1 + index) for index in range(4)]
+    for selection in select(pictures, Settings(allocation=allocation, patches=True)):
+        assert len(selection) <= 273
+        assert len(selection) % 4 == 0
+        side = 16 << selection.lod.astype(int)
+        groups = set(zip(selection.lod, selection.y // (2 * side), selection.x // (2 * side), strict=True))
+        assert 4 * len(groups) == len(selection)
+
+
 def test_maps_are_handed_out_by_name():
     names = tuple(sorted({"score", "red", "edges", "edge_distance", "eccentricity", "x", "y", "fixation", "boundary",
                           "cluster_id", "cluster_size", "prev_relevance", "prev_saliency", "attention", "gaze",
