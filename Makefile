@@ -1,14 +1,19 @@
 # Everything the checks need is installed into .venv; ffmpeg, which makes the test inputs, has to be there.
 PYTHON ?= python3
 
-.PHONY: test
+.PHONY: test test-gpu
 
 test: .venv/ready .types/foveate
 	@command -v ffmpeg >/dev/null || { echo "ffmpeg is missing: apt-get install ffmpeg" >&2; exit 1; }
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy -p foveate.app -p foveate.bench -p foveate.pipeline
+	.venv/bin/mypy -p foveate.app -p foveate.bench -p foveate.cuda -p foveate.pipeline
 	.venv/bin/python -m pytest -n 2
+
+# Needs a card: a test that would be skipped without one fails.
+test-gpu: .venv/ready
+	.venv/bin/python -m pip install -q -e '.[cuda]'
+	.venv/bin/python -m pytest -m gpu --gpu-required
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv

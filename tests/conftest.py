@@ -14,6 +14,10 @@ _ROOT = Path(__file__).resolve().parent.parent
 _SCRIPT = Path(__file__).resolve().parent / "cases" / "make_cases.sh"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--gpu-required", action="store_true", help="fail where a test finds no GPU, instead of skipping")
+
+
 @pytest.fixture(scope="session")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the inputs of tests/cases/make_cases.sh, shared by all workers of a session."""

@@ -1,0 +1,111 @@
+"""The GPU as one thread owns it: the primary context (shared with torch), streams, and errors in one line."""
+
+from __future__ import annotations
+
+import importlib
+from types import TracebackType
+from typing import Any, Self
+
+from foveate.pipeline.errors import EngineError
+
+Stream = Any
+"""A pycuda.driver.Stream. Kernels and copies are given one; only Device makes them."""
+
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: never waits for the legacy default stream
+_PACKAGES = ("pycuda.driver", "cuda.bindings.driver", "cuda.bindings.nvrtc")
+INSTALL = "pip install 'foveate[cuda]'"
+
+
+def checked(answer: tuple[Any, ...]) -> Any:
+    """What a call of cuda.bindings gives beside its error code: nothing, one value, or a tuple of them.
+
+    Raises EngineError with the driver's own name for what went wrong.
+    """
+    code, *values = answer
+    if int(code):
+        raise EngineError(f"the GPU reports {code.name}; run 'foveate doctor'")
+    return values[0] if len(values) == 1 else tuple(values) or None
+
+
+def gpu_problem() -> str | None:
+    """Why there is no GPU to compute on, in one line without a full stop; None where there is one."""
+    for name in _PACKAGES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            return f"{name} cannot be imported ({_first_line(error)}): {INSTALL}"
+    from pycuda import driver
+
+    try:
+        driver.init()
+        count = driver.Device.count()
+    except driver.Error as error:
+        return f"the NVIDIA driver does not answer ({_first_line(error)})"
+    return None if count else "the NVIDIA driver finds no device"
+
+
+class Device:
+    """One GPU, from ``open`` to ``close`` owned by the thread that opened it."""
+
+    def __init__(self, index: int = 0) -> None:
+        """Take the primary context of GPU ``index``. Raises EngineError."""
+        problem = gpu_problem()
+        if problem:
+            raise EngineError(f"engine 'cuda' cannot run: {problem}; use --engine cpu")
+        from pycuda import driver
+
+        self._driver = driver
+        try:
+            device = driver.Device(index)
+            self._context = device.retain_primary_context()
+        except driver.Error as error:
+            raise EngineError(f"GPU {index} cannot be used: {_first_line(error)}; use --engine cpu") from None
+        self._context.push()
+        self.index = index
+        self.name: str = device.name()
+        major, minor = device.compute_capability()
+        self.architecture = f"sm_{major}{minor}"
+        self._streams: list[Stream] = []
+
+    def stream(self) -> Stream:
+        """A new stream, which lives as long as the device is held."""
+        stream = self._driver.Stream(_NON_BLOCKING)
+        self._streams.append(stream)
+        return stream
+
+    def event(self) -> Any:
+        """A new pycuda.driver.Event, with time."""
+        return self._driver.Event()
+
+    def memory(self) -> tuple[int, int]:
+        """Free and total bytes of device memory."""
+        free, total = self._driver.mem_get_info()
+        return int(free), int(total)
+
+    def synchronize(self) -> None:
+        """Wait for everything. Raises EngineError where a kernel failed."""
+        try:
+            self._context.synchronize()
+        except self._driver.Error as error:
+            raise EngineError(f"{self.name} failed: {_first_line(error)}") from None
+
+    def close(self) -> None:
+        """Give the context back. Called by the thread that opened it; safe to call twice."""
+        if self._context is None:
+            return
+        self._streams.clear()
+        self._context.pop()
+        self._context.detach()
+        self._context = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

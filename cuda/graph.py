@@ -1,0 +1,37 @@
+"""Work captured once and replayed with one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from foveate.cuda.device import Stream, checked
+
+
+class Graph:
+    """What ``enqueue`` put on a stream, replayed as often as wanted. Addresses and parameters stay as captured."""
+
+    def __init__(self, stream: Stream, enqueue: Callable[[Stream], None]) -> None:
+        """Capture. ``enqueue`` must neither allocate nor wait. Raises EngineError."""
+        from cuda.bindings import driver
+
+        self._driver = driver
+        handle = int(stream.handle)
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        checked(driver.cuStreamBeginCapture(handle, mode))
+        try:
+            enqueue(stream)
+        finally:
+            captured = driver.cuStreamEndCapture(handle)
+        graph = checked(captured)
+        try:
+            self._executable = checked(driver.cuGraphInstantiate(graph, 0))
+        finally:
+            checked(driver.cuGraphDestroy(graph))
+
+    def launch(self, stream: Stream) -> None:
+        """Enqueue everything on ``stream``."""
+        checked(self._driver.cuGraphLaunch(self._executable, int(stream.handle)))
+
+    def free(self) -> None:
+        """Release. The last launch must have ended."""
+        checked(self._driver.cuGraphExecDestroy(self._executable))

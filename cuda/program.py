@@ -1,0 +1,154 @@
+"""Kernels: compiled by NVRTC to cubins that are cached on disk, and launched with one parameter struct each."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.device import Stream, checked
+from foveate.pipeline.errors import EngineError
+
+_ROOM = Path(__file__).resolve().parent
+_OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
+"""No fused multiply-add: results then equal those of NumPy's float32, which rounds after each operation."""
+
+
+def compile_cubin(path: Path, architecture: str) -> bytes:
+    """The cubin of a ``.cu`` file for an architecture such as ``sm_90``, from the cache where it is there.
+
+    Needs no GPU. Raises EngineError with the compiler's first complaint.
+    """
+    from cuda.bindings import nvrtc
+
+    source = path.read_bytes()
+    version = checked(nvrtc.nvrtcVersion())
+    cached = _cache() / f"{path.stem}-{architecture}-{_digest(source, architecture, version)}.cubin"
+    try:
+        return cached.read_bytes()
+    except OSError:
+        cubin = _compile(path, source, architecture)
+        _keep(cached, cubin)
+        return cubin
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "foveate" / "kernels"
+
+
+def _digest(source: bytes, architecture: str, version: tuple[int, int]) -> str:
+    digest = hashlib.sha256(source)
+    for header in sorted(_ROOM.rglob("*.cuh")):
+        digest.update(header.read_bytes())
+    digest.update(repr((_OPTIONS, architecture, version)).encode())
+    return digest.hexdigest()[:20]
+
+
+def _compile(path: Path, source: bytes, architecture: str) -> bytes:
+    from cuda.bindings import nvrtc
+
+    program = checked(nvrtc.nvrtcCreateProgram(source, path.name.encode(), 0, None, None))
+    try:
+        options = [f"--gpu-architecture={architecture}", f"--include-path={_ROOM}", *_OPTIONS]
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        if int(code):
+            log = bytearray(checked(nvrtc.nvrtcGetProgramLogSize(program)))
+            checked(nvrtc.nvrtcGetProgramLog(program, log))
+            raise EngineError(f"{path.name} does not compile for {architecture}: {log.decode().strip(chr(0))}")
+        cubin = bytearray(checked(nvrtc.nvrtcGetCUBINSize(program)))
+        checked(nvrtc.nvrtcGetCUBIN(program, cubin))
+        return bytes(cubin)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _keep(place: Path, cubin: bytes) -> None:
+    """Write whole or not at all; a folder that cannot be written only costs time at the next start."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=place.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(cubin)
+        Path(name).replace(place)
+    except OSError:
+        return
+
+
+class Program:
+    """The kernels of one ``.cu`` file, loaded into the current context."""
+
+    def __init__(self, path: Path, architecture: str) -> None:
+        """Compile and load. Raises EngineError."""
+        from cuda.bindings import driver
+
+        self._driver = driver
+        self._module = checked(driver.cuModuleLoadData(compile_cubin(path, architecture)))
+
+    def kernel(self, name: str) -> Kernel:
+        """The kernel of this name, declared ``extern "C"`` with one struct as its only parameter."""
+        return Kernel(name, checked(self._driver.cuModuleGetFunction(self._module, name.encode())))
+
+    def unload(self) -> None:
+        """Unload; its kernels must not be launched any more."""
+        checked(self._driver.cuModuleUnload(self._module))
+
+
+class Kernel:
+    """A kernel that takes one struct by value."""
+
+    def __init__(self, name: str, function: Any) -> None:
+        from cuda.bindings import driver
+
+        self.name = name
+        self._function = function
+        self._launch = driver.cuLaunchKernel
+
+    def launch(
+        self,
+        stream: Stream,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        parameters: NDArray[np.void],
+        shared: int = 0,
+    ) -> None:
+        """Enqueue on ``stream``: ``grid`` blocks of ``block`` threads, ``shared`` bytes of dynamic shared memory.
+
+        ``parameters`` is a zero-dimensional array of a structured dtype with align=True, laid out as the struct in C.
+        """
+        pointers = np.array([parameters.ctypes.data], np.uint64)
+        checked(
+            self._launch(
+                self._function,
+                *_three(grid),
+                *_three(block),
+                shared,
+                int(stream.handle),
+                pointers.ctypes.data,
+                0,
+            )
+        )
+
+
+def struct(**fields: tuple[Any, Any]) -> NDArray[np.void]:
+    """A parameter struct laid out as in C: ``struct(out=(np.uint64, pointer), count=(np.int32, 5))``, in this order.
+
+    An array field is ``(("f4", (3,)), values)``.
+    """
+    dtype = np.dtype([(name, kind) for name, (kind, _) in fields.items()], align=True)
+    packed = np.zeros((), dtype)
+    for name, (_, value) in fields.items():
+        packed[name] = value
+    return packed
+
+
+def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:
+    """Launch dimensions, filled up with ones."""
+    sizes = (size,) if isinstance(size, int) else size
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,34 @@
+// What passes between the kernels of one frame, in device memory. Mirrors state.py; both change together.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// Written by the host for every frame; the first copy of the frame's graph brings it over.
+struct FrameInput {
+    const void* planes[3];  // Y, Cb, Cr: first sample of each, in device memory; null chroma: grey
+    int pitches[3];         // bytes between rows
+    int steps[3];           // bytes between samples of a row
+    int wide;               // 1: samples are 16 bits, the value in the upper ones (P016)
+    int number;             // frames of this size before this one
+    int anew;               // FIRST or SIZE on frame 0, else NONE
+    int discontinuity;      // 1: the times or the connection jumped just before this frame
+    int fed;                // 1: gaze or attention was fed in since the last frame
+};
+
+enum Keyframe { NONE = 0, FIRST = 1, PERIODIC = 2, CUT = 3, SIZE = 4, DISCONTINUITY = 5 };
+
+// Written by the device. `changed` tiles differ from what the texture held; `dirty` ones are written.
+struct FrameState {
+    int number;         // the input's
+    int changed_count;  // tiles
+    int dirty_count;    // tiles: the changed ones, or all of them on a keyframe
+    int keyframe;       // enum Keyframe
+    int forgets;        // 1 on every keyframe but the periodic kind: nothing of an earlier scene may be reused
+    int since_keyframe; // frames since the last keyframe
+    int moving;         // 1: the motion channel holds anything other than zero
+    int rests;          // 1: nothing was written or fed in, and `settled` was set: the last Selection holds again
+    int settled;        // written by the Cascade's last kernel: an unchanged next frame gets the same Selection
+};

@@ -1,0 +1,98 @@
+"""What the pixel kernels leave on the device for the Cascade. The structs mirror state.cuh; both change together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from foveate.cuda.memory import DeviceArray
+from foveate.pipeline.frames import Colour
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.selection import KeyframeReason
+
+FRAME_INPUT: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("planes", np.uint64, (3,)),
+        ("pitches", np.int32, (3,)),
+        ("steps", np.int32, (3,)),
+        ("wide", np.int32),
+        ("number", np.int32),
+        ("anew", np.int32),
+        ("discontinuity", np.int32),
+        ("fed", np.int32),
+    ],
+    align=True,
+)
+"""struct FrameInput of state.cuh."""
+
+FRAME_STATE: Final[np.dtype[Any]] = np.dtype(
+    [
+        (name, np.int32)
+        for name in (
+            "number",
+            "changed_count",
+            "dirty_count",
+            "keyframe",
+            "forgets",
+            "since_keyframe",
+            "moving",
+            "rests",
+            "settled",
+        )
+    ],
+    align=True,
+)
+"""struct FrameState of state.cuh."""
+
+KEYFRAMES: Final[tuple[KeyframeReason | None, ...]] = (None, "first", "periodic", "cut", "size", "discontinuity")
+"""By the number in FrameState.keyframe."""
+
+GRID_CHANNELS: Final = ("edges", "edges_inverted", "highpass", "lowpass", "motion", "saliency", "edge_distance")
+"""Channels that the scores read, float32[grid]: order of ``PixelState.channels``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaneLevels:
+    """One plane of the picture at every level: the device's copy of pipeline.cpu.levels.PlanePyramid.
+
+    ``levels[0]`` is uint8[geometry.level(base)], the padding filled by repeating the edge; ``levels[k - base]`` is
+    float32[geometry.level(k)], in 8-bit units, for k in base + 1 .. 4. Rows lie side by side.
+    """
+
+    base: int  # 0, or 1 for halved chroma
+    levels: tuple[DeviceArray, ...]
+
+    def level(self, level: int) -> DeviceArray:
+        """The samples of ``level``; where it is finer than the base, the base."""
+        return self.levels[max(level - self.base, 0)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PixelState:
+    """Pixels, levels and channels of a stream of frames of one size. Everything is rewritten in place, frame by frame.
+
+    On one stream the order of work is enough; nothing here is copied for the Cascade.
+    """
+
+    geometry: Geometry
+    colour: Colour
+    subsampled: bool  # chroma has half the luma's resolution
+    frame: DeviceArray  # FRAME_STATE, shape ()
+    changed: DeviceArray  # uint8[tiles]: 1 where the frame differed from what the texture held
+    dirty: DeviceArray  # int32[tiles, flat]: row * columns + column of the tiles written, frame.dirty_count of them
+    written: DeviceArray  # uint8[tiles]: 1 for the tiles of ``dirty``
+    planes: tuple[PlaneLevels, PlaneLevels, PlaneLevels]  # Y, Cb, Cr
+    errors: DeviceArray  # float32[4, grid]: squared error over the cell when shown at level 1, 2, 3, 4
+    channels: DeviceArray  # float32[7, grid], in the order of GRID_CHANNELS
+
+    def channel(self, name: str) -> DeviceArray:
+        """float32[grid] of one of GRID_CHANNELS."""
+        return self.channels.part(GRID_CHANNELS.index(name))
+
+    @property
+    def colours(self) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+        """Y, Cb and Cr of each cell, float32[grid], in 8-bit units."""
+        luma, cb, cr = (plane.levels[-1] for plane in self.planes)
+        return luma, cb, cr
