@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from types import TracebackType
 from typing import Any, Self
 
@@ -44,8 +45,14 @@ def gpu_problem() -> str | None:
     return None if count else "the NVIDIA driver finds no device"
 
 
+_held = threading.local()
+
+
 class Device:
-    """One GPU, from ``open`` to ``close`` owned by the thread that opened it."""
+    """One GPU, held by the thread that made this object until it closes it.
+
+    A thread that holds it already may hold it again; the last ``close`` gives the context back.
+    """
 
     def __init__(self, index: int = 0) -> None:
         """Take the primary context of GPU ``index``. Raises EngineError."""
@@ -60,7 +67,10 @@ class Device:
             self._context = device.retain_primary_context()
         except driver.Error as error:
             raise EngineError(f"GPU {index} cannot be used: {_first_line(error)}; use --engine cpu") from None
-        self._context.push()
+        holds = getattr(_held, "holds", 0)
+        if not holds:
+            self._context.push()
+        _held.holds = holds + 1
         self.index = index
         self.name: str = device.name()
         major, minor = device.compute_capability()
@@ -90,13 +100,14 @@ class Device:
             raise EngineError(f"{self.name} failed: {_first_line(error)}") from None
 
     def close(self) -> None:
-        """Give the context back. Called by the thread that opened it; safe to call twice."""
+        """Give the context back. Called by the thread that made it; safe to call twice."""
         if self._context is None:
             return
         self._streams.clear()
-        self._context.pop()
-        self._context.detach()
-        self._context = None
+        _held.holds -= 1
+        if not _held.holds:
+            self._driver.Context.pop()
+        self._context = None  # the last reference to the primary context gives it back
 
     def __enter__(self) -> Self:
         return self

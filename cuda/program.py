@@ -55,7 +55,8 @@ def _compile(path: Path, source: bytes, architecture: str) -> bytes:
 
     program = checked(nvrtc.nvrtcCreateProgram(source, path.name.encode(), 0, None, None))
     try:
-        options = [f"--gpu-architecture={architecture}", f"--include-path={_ROOM}", *_OPTIONS]
+        folders = [f"--include-path={folder}" for folder in (_ROOM, path.parent)]
+        options = [f"--gpu-architecture={architecture}", *folders, *_OPTIONS]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         if int(code):
             log = bytearray(checked(nvrtc.nvrtcGetProgramLogSize(program)))

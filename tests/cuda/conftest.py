@@ -7,7 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from foveate.cuda.device import Device, Stream, gpu_problem
+from foveate.cuda.frames import Staging, empty_input
 from foveate.cuda.memory import Memory
+from foveate.cuda.pixels.pixels import Pixels
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.settings import Settings
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -41,3 +46,40 @@ def memory(device: Device) -> Iterator[Memory]:
     yield memory
     device.synchronize()
     memory.free()
+
+
+class Feeder:
+    """Feeds host frames of one kind to Pixels, one by one, without a graph."""
+
+    def __init__(self, device: Device, memory: Memory, stream: Stream, frame: Frame, settings: Settings) -> None:
+        geometry = Geometry(frame.width, frame.height)
+        self.pixels = Pixels(device, geometry, frame.colour, frame.subsampled, settings, stream)
+        self._staging = Staging(memory, frame, stream)
+        self._stream = stream
+        self._count = 0
+
+    def feed(self, frame: Frame, fed: bool = False) -> None:
+        """Bring the frame over and do all pixel work on it."""
+        given = empty_input()
+        self._staging.bring(frame, given, self._stream)
+        given["number"], given["anew"] = self._count, int(self._count == 0)
+        given["discontinuity"], given["fed"] = frame.discontinuity, fed
+        self.pixels.frame.upload(given, self._stream)
+        self.pixels.enqueue(self._stream)
+        self._stream.synchronize()
+        self._count += 1
+
+
+@pytest.fixture
+def feeder(device: Device, memory: Memory, stream: Stream) -> Iterator[type[Feeder]]:
+    """Makes Feeders whose pixels are freed after the test: ``feeder(frame, settings)``."""
+    made: list[Feeder] = []
+
+    def make(frame: Frame, settings: Settings | None = None) -> Feeder:
+        made.append(Feeder(device, memory, stream, frame, settings or Settings()))
+        return made[-1]
+
+    yield make  # type: ignore[misc]
+    device.synchronize()
+    for one in made:
+        one.pixels.free()

@@ -1,0 +1,58 @@
+"""Which tiles changed, and what kind of frame it is: checks and launch of change.cu."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.pipeline.settings import ChangeSettings
+
+SCRATCH = 34  # int32, zero before the first launch
+_THREADS = 128
+_BLOCK = 64  # pixels over which a difference is averaged
+_HISTOGRAM_SAMPLES = 65_536
+
+
+class Change:
+    """Compares a frame with what the texture holds."""
+
+    def __init__(
+        self, device: Device, state: PixelState, frame: DeviceArray, scratch: DeviceArray, settings: ChangeSettings
+    ) -> None:
+        """``frame`` is the FRAME_INPUT on the device; ``scratch`` int32[SCRATCH]."""
+        geometry = state.geometry
+        rows, columns = geometry.tiles
+        self._tiles = rows * columns
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("change")
+        samples = _BLOCK // 4 if state.subsampled else _BLOCK
+        limits = [math.floor(settings.threshold * count) for count in (_BLOCK, samples, samples)]
+        self._parameters = struct(
+            input=(np.uint64, frame.pointer),
+            state=(np.uint64, state.frame.pointer),
+            held=(("u8", (3,)), [plane.levels[0].pointer for plane in state.planes]),
+            changed=(np.uint64, state.changed.pointer),
+            written=(np.uint64, state.written.pointer),
+            dirty=(np.uint64, state.dirty.pointer),
+            motion=(np.uint64, state.channel("motion").pointer),
+            scratch=(np.uint64, scratch.pointer),
+            cut_distance=(np.float64, settings.cut_histogram),
+            cut_tiles=(np.int32, math.ceil(settings.cut_share * self._tiles)),
+            interval=(np.int32, settings.keyframe_interval),
+            limits=(("i4", (3,)), limits),
+            width=(np.int32, geometry.width),
+            height=(np.int32, geometry.height),
+            tile_rows=(np.int32, rows),
+            tile_columns=(np.int32, columns),
+            halved=(np.int32, state.subsampled),
+            step=(np.int32, max(1, int(math.sqrt(geometry.width * geometry.height / _HISTOGRAM_SAMPLES)))),
+        )
+
+    def enqueue(self, stream: Stream) -> None:
+        """Fill ``changed``, ``written``, ``dirty`` and ``frame`` of the state, and clear motion."""
+        self._kernel.launch(stream, self._tiles, _THREADS, self._parameters)
