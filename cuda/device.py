@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -83,6 +85,11 @@ class Device:
         self._streams.append(stream)
         return stream
 
+    @property
+    def context_handle(self) -> int:
+        """The context, for libraries that take one: a CUcontext as a number."""
+        return int(checked(importlib.import_module("cuda.bindings.driver").cuCtxGetCurrent()))
+
     def event(self) -> Any:
         """A new pycuda.driver.Event, with time."""
         return self._driver.Event()
@@ -94,8 +101,14 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait for everything. Raises EngineError where a kernel failed."""
+        with self.errors():
+            self._driver.Context.synchronize()
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn the driver's errors into EngineErrors of one line."""
         try:
-            self._context.synchronize()
+            yield
         except self._driver.Error as error:
             raise EngineError(f"{self.name} failed: {_first_line(error)}") from None
 

@@ -35,7 +35,10 @@ class DeviceFrame:
     discontinuity: bool = False
     keeper: Any = None  # gives the memory back when the frame is gone
 
-    subsampled: Final = True
+    @property
+    def subsampled(self) -> bool:
+        """True: chroma has half the luma's resolution."""
+        return True
 
     @property
     def luma(self) -> Plane:
@@ -82,36 +85,38 @@ def narrowed(samples: NDArray[Any]) -> Plane:
 
 
 class Staging:
-    """Room for one host frame: page-locked, and on the device."""
+    """Room for one host frame of a size: page-locked, and on the device."""
 
     def __init__(self, memory: Memory, frame: Frame, stream: Stream) -> None:
+        halved = int(frame.subsampled)
+        whole, rows, columns = (frame.height, frame.width), frame.height + halved, frame.width + halved
+        chroma = (rows >> halved, columns >> halved)
         self._parts: list[tuple[int, int, tuple[int, int]]] = []  # offset, pitch, shape of each plane
         size = 0
-        for plane in planes_of(frame):
-            rows, columns = plane.shape
-            pitch = -(-columns // _ALIGNMENT) * _ALIGNMENT
-            self._parts.append((size, pitch, (rows, columns)))
-            size += rows * pitch
+        for shape in (whole, chroma, chroma):
+            pitch = -(-shape[1] // _ALIGNMENT) * _ALIGNMENT
+            self._parts.append((size, pitch, shape))
+            size += shape[0] * pitch
         self._host = memory.pinned((size,), np.uint8)
         self._device = memory.array("staged frame", (size,), np.uint8, stream)
 
     def bring(self, frame: Frame, into: NDArray[np.void], stream: Stream) -> None:
         """Enqueue the copy, and fill in the planes of a FRAME_INPUT. The last copy from here must have ended."""
-        from pycuda import driver
-
         into["planes"] = 0
-        for at, (plane, (offset, pitch, (rows, columns))) in enumerate(zip(planes_of(frame), self._parts, strict=True)):
+        for at, (plane, (offset, pitch, (rows, columns))) in enumerate(
+            zip(planes_of(frame), self._parts, strict=False)
+        ):
             view = self._host[offset : offset + rows * pitch].reshape(rows, pitch)
             np.copyto(view[:, :columns], plane)
             into["planes"][at] = self._device.pointer + offset
             into["pitches"][at] = pitch
         into["steps"] = 1
         into["wide"] = 0
-        driver.memcpy_htod_async(self._device.pointer, self._host, stream)
+        self._device.copy_from(self._host, stream)
 
 
 def planes_of(frame: Frame) -> tuple[Plane, ...]:
-    """Luma, and chroma where there is any."""
+    """Luma, and Cb and Cr where there are any."""
     return (frame.luma, *(frame.chroma or ()))
 
 

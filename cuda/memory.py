@@ -43,6 +43,12 @@ class DeviceArray:
         driver.memcpy_htod_async(self.pointer, np.ascontiguousarray(values), stream)
         stream.synchronize()
 
+    def copy_from(self, pinned: NDArray[Any], stream: Stream) -> None:
+        """Enqueue a copy of a page-locked array of the same size, which must stay as it is until then."""
+        from pycuda import driver
+
+        driver.memcpy_htod_async(self.pointer, pinned.reshape(-1), stream)
+
     def download(self, stream: Stream) -> NDArray[Any]:
         """A copy on the host, once all work on ``stream`` is done."""
         from pycuda import driver

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from foveate.pipeline.channel import END, Cancelled, Policy
 from foveate.pipeline.timing import StageClock
+
+Sharing = bool | Literal["always"]
+"""Whether a stage may run in one thread with its neighbour: where processors are few (True), or on any machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,25 +20,30 @@ class Stage:
 
     ``depth`` and ``policy`` belong to the channel behind the stage: how many items it holds, and whether a
     full one makes the stage wait ("wait") or drops the oldest item ("latest"). Where processors are few, a stage that
-    ``shares`` runs in one thread with the sharing stage before it, and without a channel between them.
+    ``shares`` runs in one thread with the sharing stage before it, and without a channel between them; where both say
+    "always", it does so on any machine.
     """
 
     name: str
     body: Callable[[Iterator[Any]], Iterator[Any]]
     depth: int = 1
     policy: Policy = "wait"
-    shares: bool = False
+    shares: Sharing = False
 
 
 def in_chains(stages: Sequence[Stage], processors: int) -> list[list[Stage]]:
     """The stages of each thread. With one or two processors neighbours that share are put together.
+
+    Those that share always are put together in any case: what they share belongs to one thread.
 
     Stages of many short array operations would fight over the interpreter's lock at each of them, and pass every
     picture from one processor's cache to the other's: together they get through up to a third more frames.
     """
     chains: list[list[Stage]] = []
     for stage in stages:
-        if processors <= 2 and chains and stage.shares and chains[-1][-1].shares:
+        before = chains[-1][-1].shares if chains else False
+        always = stage.shares == before == "always"
+        if always or (processors <= 2 and stage.shares and before):
             chains[-1].append(stage)
         else:
             chains.append([stage])

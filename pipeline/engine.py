@@ -6,22 +6,29 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.chain import Sharing
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import Frame, Source
 from foveate.pipeline.selection import Step
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings import Settings, SourceSettings
+from foveate.pipeline.sources import open_source
 
 
 class Engine(Protocol):
     """Three stages between Decode and Output. What passes between them is the engine's own, and immutable.
 
-    Each method is a generator over its upstream, run in a thread of its own. ``pyramid`` may rely on the channel
-    behind it holding one item, so that a package is read before the one three later is written.
+    Each method is a generator over its upstream, run in a thread of its own, or in one for all three. ``pyramid`` may
+    rely on the channel behind it holding one item, so that a package is read before the one three later is written.
     """
 
-    name: str
-    shares_thread: bool  # whether its stages may run in one thread where processors are few
+    @property
+    def name(self) -> str:
+        """As the settings name it."""
+
+    @property
+    def shares_thread(self) -> Sharing:
+        """Whether its stages may, or must, run in one thread."""
 
     def upload(self, frames: Iterable[Frame]) -> Iterator[Any]:
         """Yield one package per Frame: what changed."""
@@ -34,7 +41,33 @@ class Engine(Protocol):
 
 
 def open_engine(settings: Settings, feedback: Feedback) -> Engine:
-    """The engine that the settings ask for. Raises EngineError where this machine cannot run it."""
+    """The engine that the settings ask for; ``auto`` takes the GPU where there is one.
+
+    Raises EngineError where this machine cannot run it.
+    """
+    if settings.engine == "cpu":
+        return CpuEngine(settings, feedback)
+    from foveate.cuda.device import gpu_problem  # not before it is asked for: the CPU engine does without
+
+    problem = gpu_problem()
+    if problem is None:
+        from foveate.cuda.engine import CudaEngine
+
+        return CudaEngine(settings, feedback)
     if settings.engine == "cuda":
-        raise EngineError("engine 'cuda' is not part of this version; use --engine cpu")
+        raise EngineError(f"engine 'cuda' cannot run here: {problem}; use --engine cpu")
     return CpuEngine(settings, feedback)
+
+
+def open_decoder(engine: Engine, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:
+    """The source for ``engine``, and whether reading it must share the engine's thread.
+
+    The CUDA engine's is decoded on the GPU where the hardware can; else the source's notes say why not. Raises
+    SourceError.
+    """
+    source = open_source(address, settings)
+    if engine.name != "cuda":
+        return source, False
+    from foveate.cuda.decode.source import on_device
+
+    return on_device(source, address, settings)

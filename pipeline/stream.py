@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.chain import Stage
-from foveate.pipeline.engine import Engine, open_engine
+from foveate.pipeline.chain import Sharing, Stage
+from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, Source, SourceInfo
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, settings_problem
 from foveate.pipeline.sinks.base import Sink
-from foveate.pipeline.sources import open_source
 from foveate.pipeline.timing import StageReport
 
 
@@ -34,7 +33,8 @@ def open_stream(
     settings = _asked_by(sinks, _overridden(settings or Settings(), overrides))
     feedback = Feedback()
     engine = open_engine(settings, feedback)
-    return Stream(open_source(source, settings.source), settings, engine, feedback, sinks)
+    opened, decode_shares = open_decoder(engine, source, settings.source)
+    return Stream(opened, settings, engine, feedback, sinks, decode_shares)
 
 
 def _overridden(settings: Settings, overrides: dict[str, Any]) -> Settings:
@@ -61,7 +61,13 @@ class Stream:
     """An iterator of Selections, and a context manager. Nothing runs before the first one is asked for."""
 
     def __init__(
-        self, source: Source, settings: Settings, engine: Engine, feedback: Feedback, sinks: Sequence[Sink]
+        self,
+        source: Source,
+        settings: Settings,
+        engine: Engine,
+        feedback: Feedback,
+        sinks: Sequence[Sink],
+        decode_shares: Sharing = False,
     ) -> None:
         self._source = source
         self._feedback = feedback
@@ -71,7 +77,7 @@ class Stream:
         self.header = Header(info.name, info.width, info.height, info.fps, config, info.start, info.notes)
         self._runner = Runner(
             [
-                Stage("decode", lambda _: _frames(source)),
+                Stage("decode", lambda _: _frames(source), shares=decode_shares),
                 Stage("upload", engine.upload, shares=engine.shares_thread),
                 Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
                 Stage("cascade", engine.cascade, shares=engine.shares_thread),

@@ -77,7 +77,7 @@ class ContainerFeed:
 
     def _describe(self, stream: VideoStream, settings: SourceSettings) -> None:
         stream.thread_type = "AUTO"
-        self._stream = stream
+        self.stream = stream
         self.decoder = stream.codec_context
         self.time_base = stream.time_base or Fraction(1, 90_000)
         self.times = _times(self._container, stream)
@@ -90,7 +90,7 @@ class ContainerFeed:
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the stream's packets in decoding order. Raises FFmpegError."""
-        return self._container.demux(self._stream)
+        return self._container.demux(self.stream)
 
     def shortfall(self) -> str | None:
         """Say so if the file is shorter than its own structure announces."""
@@ -108,9 +108,9 @@ class ContainerFeed:
             feed = ContainerFeed(self._path, self._settings)
         except SourceError:
             return None
-        feed._stream.thread_type = "SLICE"
+        feed.stream.thread_type = "SLICE"
         try:
-            feed._container.seek(ticks, stream=feed._stream)
+            feed._container.seek(ticks, stream=feed.stream)
         except FFmpegError:
             feed.close()
             return None

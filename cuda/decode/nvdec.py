@@ -1,0 +1,144 @@
+"""NVIDIA's hardware decoder, through PyNvVideoCodec: packets in, pictures in device memory out."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from foveate.cuda.decode.surfaces import Surface, SurfacePool
+from foveate.cuda.device import INSTALL, Device, gpu_problem
+
+_LIBRARIES: Final = ("libnvcuvid.so.1", "libnvidia-encode.so.1")  # the second is loaded even for decoding
+_CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9", "libdav1d": "AV1", "av1": "AV1"}
+"""PyAV's decoders, and the hardware's names of what they decode."""
+_DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
+
+
+def codec_problem(codec: str, pixel_format: str, width: int, height: int) -> str | None:
+    """Why the hardware cannot decode this, or None where it can. Ends no process, whatever the driver's state."""
+    if codec not in _CODECS:
+        return f"the hardware has no decoder for {codec}"
+    if pixel_format not in _DEPTHS:
+        return f"the hardware decoder is not used for pixel format {pixel_format}"
+    problem = gpu_problem() or library_problem()
+    if problem:
+        return problem
+    with Device() as device:
+        limits = capabilities(device.index, _CODECS[codec], _DEPTHS[pixel_format])
+    if limits is None:
+        return f"this GPU does not decode {codec} with {_DEPTHS[pixel_format]} bits"
+    if not (limits.min_width <= width <= limits.max_width and limits.min_height <= height <= limits.max_height):
+        least, most = f"{limits.min_width}x{limits.min_height}", f"{limits.max_width}x{limits.max_height}"
+        return f"this GPU decodes {codec} from {least} to {most} pixels, and the video has {width}x{height}"
+    return None
+
+
+def library_problem() -> str | None:
+    """Why PyNvVideoCodec cannot work, or None. Looks before importing it: without a driver it ends the process."""
+    for library in _LIBRARIES:
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            return f"the driver's video library {library} is missing or does not load"
+    try:
+        importlib.import_module("PyNvVideoCodec")
+    except ImportError as error:
+        return f"PyNvVideoCodec cannot be imported ({error}): {INSTALL}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in pixels that the hardware decodes."""
+
+    min_width: int
+    min_height: int
+    max_width: int
+    max_height: int
+
+
+def capabilities(gpu: int, codec: str, depth: int) -> Limits | None:
+    """What the hardware can do with 4:2:0 video of a codec; None: nothing. ``library_problem`` must be None."""
+    nvc = _library()
+    try:
+        told = nvc.GetDecoderCaps(
+            gpuid=gpu,
+            codec=getattr(nvc.cudaVideoCodec, codec),
+            chromaformat=nvc.cudaVideoChromaFormat(1),
+            bitdepth=depth,
+        )
+    except (RuntimeError, nvc.PyNvVCException):
+        return None
+    told = {name.lower().replace("_", ""): int(value) for name, value in dict(told).items()}
+    if not told.get("numdecoderengines", 1) or not told.get("maxwidth"):
+        return None
+    return Limits(told["minwidth"], told["minheight"], told["maxwidth"], told["maxheight"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """One decoded picture: luma, and below it Cb and Cr, interleaved; uint8, or uint16 with the value on top."""
+
+    pts: int
+    width: int
+    height: int
+    surface: Surface
+    chroma_row: int
+
+
+class Nvdec:
+    """Decodes one stream. Made, used and closed by the thread that owns the GPU."""
+
+    def __init__(self, device: Device, codec: str) -> None:
+        """``codec`` is PyAV's name of the decoder. Raises PyNvVideoCodec's errors."""
+        nvc = _library()
+        self._nvc = nvc
+        self._stream = device.stream()
+        self._pool = SurfacePool(device)
+        self._decoder: Any = nvc.CreateDecoder(
+            gpuid=device.index,
+            codec=getattr(nvc.cudaVideoCodec, _CODECS[codec]),
+            cudacontext=device.context_handle,
+            cudastream=int(self._stream.handle),
+            usedevicememory=True,
+        )
+
+    def decode(self, data: bytes, pts: int) -> Iterator[Picture]:
+        """The pictures that ``data``, one packet in Annex B form, brings to light; without data: the last ones."""
+        packet = self._nvc.PacketData()
+        buffer = np.frombuffer(data, np.uint8) if data else np.zeros(1, np.uint8)
+        packet.bsl = len(data)
+        packet.bsl_data = buffer.ctypes.data
+        packet.pts = pts
+        for frame in self._decoder.Decode(packet):
+            yield self._own(frame)
+
+    def _own(self, frame: Any) -> Picture:
+        """A copy that later calls of the decoder do not overwrite."""
+        from pycuda import driver
+
+        luma = frame.cuda()[0].__cuda_array_interface__
+        height, width = luma["shape"][:2]
+        samples = np.dtype(luma["typestr"])
+        pitch = (luma["strides"] or (width * samples.itemsize,))[0]
+        start, chroma = frame.GetPtrToPlane(0), frame.GetPtrToPlane(1)
+        chroma_row = (chroma - start) // pitch
+        surface = self._pool.surface((chroma_row + (height + 1) // 2, pitch // samples.itemsize), samples)
+        driver.memcpy_dtod_async(surface.pixels.pointer, start, surface.pixels.nbytes, self._stream)
+        self._stream.synchronize()
+        return Picture(frame.getPTS(), width, height, surface, chroma_row)
+
+    def close(self) -> None:
+        """Release the decoder; pictures that are still held stay valid."""
+        self._decoder = None
+        self._pool.close()
+
+
+def _library() -> ModuleType:
+    return importlib.import_module("PyNvVideoCodec")

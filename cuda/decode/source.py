@@ -1,0 +1,166 @@
+"""The Source of the CUDA engine: decoded by the hardware, with PyAV's demultiplexer, times and fall-back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from av.bitstream import BitStreamFilterContext
+from av.error import FFmpegError
+from av.packet import Packet
+from av.video.stream import VideoStream
+
+from foveate.cuda.decode.nvdec import Nvdec, Picture, codec_problem
+from foveate.cuda.device import Device
+from foveate.cuda.frames import DeviceFrame
+from foveate.pipeline.chain import Sharing
+from foveate.pipeline.frames import Colour, Damage, Source, SourceInfo
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.clock import Stamped, Timed, timed
+from foveate.pipeline.sources.container import ContainerFeed
+from foveate.pipeline.sources.decoding import reason_of, record_damage
+
+_ANNEX_B = {"h264": "h264_mp4toannexb", "hevc": "hevc_mp4toannexb"}
+_LOG = logging.getLogger("foveate")
+
+
+def on_device(source: Source, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:
+    """``source``, or in its place one that decodes on the GPU, and whether that must be read in the engine's thread.
+
+    Where the hardware cannot decode the video, a warning says why, once, and so do the source's notes.
+    """
+    problem = _problem(source.info, address)
+    feed = None if problem else ContainerFeed(Path(address), settings)
+    if feed is not None and (feed.times != "stream" or feed.decode_order):
+        feed.close()
+        feed, problem = None, "the file has no presentation times"
+    if feed is None:
+        note = f"decoded on the CPU: {problem}"
+        _LOG.warning("%s: %s", source.info.name, note)
+        source.info = replace(source.info, notes=(*source.info.notes, note))
+        return source, False
+    colour = next(iter(source)).colour
+    source.close()
+    return DeviceSource(feed, source.info, colour, settings), "always"
+
+
+def _problem(info: SourceInfo, address: str) -> str | None:
+    if not Path(address).is_file():
+        return "not one file"
+    if info.rotation or "mirrored" in info.notes:
+        return "the picture has to be turned"
+    if info.frames == 1:
+        return "a single picture"
+    return codec_problem(info.codec, info.pixel_format, info.width, info.height)
+
+
+class DeviceSource:
+    """DeviceFrames of one file. Iterated and closed by the thread that owns the GPU."""
+
+    def __init__(self, feed: ContainerFeed, info: SourceInfo, colour: Colour, settings: SourceSettings) -> None:
+        self.info = info
+        self.damage = Damage()
+        self._feed = feed
+        self._colour = colour
+        self._numerator, self._denominator = feed.time_base.as_integer_ratio()
+        self._origin: int | None = None  # the first timestamp, in ticks
+        self._durations: dict[int, int] = {}  # ticks, of packets whose pictures have not come out yet, by timestamp
+        self._dropped: set[int] = set()  # timestamps of pictures that are decoded but not to be shown
+        self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate))
+        self._frames: Iterator[DeviceFrame] = islice(map(self._frame, count(), self._pictures), settings.frames)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield DeviceFrames in presentation order. Raises EngineError."""
+        return self._frames
+
+    def close(self) -> None:
+        """Release the decoder. Safe to call twice; called by the thread that reads."""
+        self._frames = iter(())
+        self._pictures.close()
+        self._feed.close()
+
+    def _frame(self, index: int, timed_picture: Timed[Picture]) -> DeviceFrame:
+        picture = timed_picture.item
+        return DeviceFrame(
+            index,
+            timed_picture.seconds,
+            picture.width,
+            picture.height,
+            picture.surface.pixels,
+            picture.chroma_row,
+            self._colour,
+            timed_picture.jumped,
+            picture.surface,
+        )
+
+    def _stamped(self) -> Iterator[Stamped[Picture]]:
+        for picture in self._decoded():
+            if picture.pts in self._dropped:
+                self._dropped.remove(picture.pts)
+                continue
+            if self._origin is None:
+                self._origin = picture.pts
+            seconds = (picture.pts - self._origin) * self._numerator / self._denominator
+            duration = self._durations.pop(picture.pts, 0) * self._numerator / self._denominator
+            yield Stamped(picture, seconds, duration or None)
+
+    def _decoded(self) -> Iterator[Picture]:
+        """All pictures, past what is damaged."""
+        with Device() as device, device.errors():
+            decoder = Nvdec(device, self._feed.decoder.name)
+            sent = received = 0
+            try:
+                for data, ticks in self._packets():
+                    sent += 1
+                    for picture in self._through(decoder, data, ticks):
+                        received += 1
+                        yield picture
+                for picture in self._through(decoder, b"", 0):
+                    received += 1
+                    yield picture
+            finally:
+                decoder.close()
+        self._note_loss(sent - received)
+
+    def _through(self, decoder: Nvdec, data: bytes, ticks: int) -> Iterator[Picture]:
+        try:
+            yield from decoder.decode(data, ticks)
+        except RuntimeError as error:  # PyNvVideoCodec's errors
+            record_damage(self.damage, f"a picture could not be decoded: {str(error).splitlines()[0]}")
+
+    def _packets(self) -> Iterator[tuple[bytes, int]]:
+        """Data in the form that the hardware takes, and timestamps."""
+        stream = self._feed.stream
+        name = _ANNEX_B.get(self._feed.decoder.name)
+        convert = BitStreamFilterContext(name, stream).filter if name else _as_it_is
+        last = 0
+        try:
+            for packet in self._feed.packets():
+                if not packet.size:
+                    continue
+                ticks = packet.pts if packet.pts is not None else packet.dts if packet.dts is not None else last + 1
+                last = ticks
+                self._durations[ticks] = packet.duration or 0
+                if packet.is_discard:
+                    self._dropped.add(ticks)
+                for part in convert(packet):
+                    yield bytes(part), ticks
+        except FFmpegError as error:
+            record_damage(self.damage, f"reading stopped: {reason_of(error)}")
+
+    def _note_loss(self, missing: int) -> None:
+        """Once everything is through: why there are fewer pictures than there should be, if so."""
+        reason = self._feed.shortfall()
+        if reason is None and missing > 0 and "interlaced" not in self.info.notes:
+            reason = "pictures could not be decoded"
+        if reason is not None:
+            announced = (self._feed.frames or 0) - len(self._dropped)
+            record_damage(self.damage, reason, max(missing, 1) if announced else 1)
+
+
+def _as_it_is(packet: Packet[VideoStream]) -> list[Packet[VideoStream]]:
+    return [packet]
