@@ -27,7 +27,7 @@ def cluster(rgb: NDArray[np.uint8]) -> Clusters:
     """Clusters of the Grid's colours, uint8[rows, columns, 3]. Unlike SLIC, each cell looks at all centres."""
     shape = rgb.shape[:2]
     features, spacing = _features(rgb)
-    centres = features[_seeds(shape)]
+    centres = features[seeds(shape)]
     for _ in range(_ITERATIONS):
         label = _nearest(features, centres)
         centres = _means(features, label, centres)
@@ -59,7 +59,7 @@ def _features(rgb: NDArray[np.uint8]) -> tuple[Map, float]:
     return np.concatenate([np.asarray(lab).reshape(-1, 3), place.reshape(2, -1).T], axis=1), spacing
 
 
-def _seeds(shape: tuple[int, int]) -> NDArray[np.intp]:
+def seeds(shape: tuple[int, int]) -> NDArray[np.intp]:
     """At most 50 cells on a regular lattice, as indices into the flat Grid."""
     rows, columns = shape
     down = max(1, min(rows, CLUSTERS, round(float(np.sqrt(CLUSTERS * rows / columns)))))

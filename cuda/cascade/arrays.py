@@ -1,0 +1,137 @@
+"""The Cascade's device memory: what passes between its kernels, and from frame to frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, grid_of, units_of
+from foveate.cuda.device import Stream
+from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.state import PixelState
+from foveate.pipeline.geometry import CELL
+from foveate.pipeline.settings import Settings
+
+MAPS: Final = (
+    "prev_relevance",
+    "prev_saliency",
+    "fixation",
+    "attention",
+    "cluster_distance",
+    "cluster_id",
+    "cluster_size",
+    "since",
+)
+"""Order of the carried maps: enum Map of carry.cu. ``since`` holds int32: frames since the cell was computed."""
+
+TURNS: Final = 2  # the maps of the frame before and of this one change places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrays:
+    """All of it. Grid arrays are row-major over the cells; units and nodes are in the order of cascade.cuh."""
+
+    choice: DeviceArray  # CHOICE, shape ()
+    fed: DeviceArray  # int32[1]: whether anything was fed in since the last frame
+    maps: DeviceArray  # float32[maps, turns, grid]
+    fine_before: DeviceArray  # float32[turns, level]: luma of the flow level, one frame earlier
+    coarse_before: DeviceArray  # float32[turns, grid]: luma of level 4, one frame earlier
+    flow: DeviceArray  # float32[3, grid]: dx, dy in cells and confidence; found, or given
+    eccentricity: DeviceArray  # float32[grid]
+    bump: DeviceArray  # float32[grid]: the gaze fed in, zeros otherwise
+    paid: DeviceArray  # float32[grid]: the attention fed in, zeros otherwise
+    gaze: DeviceArray  # float32[grid]
+    prev_attention: DeviceArray  # float32[grid]
+    age: DeviceArray  # int32[grid]
+    pending: DeviceArray  # uint8[grid]
+    scores: DeviceArray  # float32[3, grid]: final score, information, perspective
+    kept: DeviceArray  # float32[units]
+    leaf1: DeviceArray  # float32[units / 4]
+    leaf2: DeviceArray  # float32[units / 16]
+    leaf3: DeviceArray  # float32[units / 16]: shares of the leaves of level 3
+    leaf4: DeviceArray  # float32[units / 16]
+    header: DeviceArray  # HEADER, shape (1,); the tokens follow it
+    tokens: DeviceArray  # TOKEN[most]
+    record: DeviceArray  # uint8: header and tokens, as they are copied to the host
+
+    def carried(self, name: str) -> DeviceArray:
+        """float32[turns, grid] of one of MAPS."""
+        return self.maps.part(MAPS.index(name))
+
+    @property
+    def most(self) -> int:
+        """Tokens that there is room for."""
+        return self.tokens.shape[0]
+
+
+def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stream: Stream) -> Arrays:
+    """All arrays, zeroed but for what is undefined before the first frame, a keyframe. Raises EngineError."""
+    geometry = pixels.geometry
+    grid = geometry.grid
+    units = units_of(grid_of(geometry, settings.allocation.merge))
+    side = geometry.level(settings.cache.flow_level)
+    most = most_tokens(pixels, settings)
+
+    def floats(name: str, *shape: int) -> DeviceArray:
+        return memory.array(name, shape, np.float32, stream)
+
+    record = memory.array("tokens", (HEADER.itemsize + most * TOKEN.itemsize,), np.uint8, stream)
+    return Arrays(
+        choice=memory.array("choice", (), CHOICE, stream),
+        fed=memory.array("fed", (1,), np.int32, stream),
+        maps=floats("carried maps", len(MAPS), TURNS, *grid),
+        fine_before=floats("picture before", TURNS, *side),
+        coarse_before=floats("cells before", TURNS, *grid),
+        flow=floats("flow", 3, *grid),
+        eccentricity=floats("eccentricity", *grid),
+        bump=floats("gaze fed in", *grid),
+        paid=floats("attention fed in", *grid),
+        gaze=floats("gaze", *grid),
+        prev_attention=floats("prev_attention", *grid),
+        age=memory.array("age", grid, np.int32, stream),
+        pending=memory.array("pending", grid, np.uint8, stream),
+        scores=floats("scores", 3, *grid),
+        kept=floats("kept", units),
+        leaf1=floats("leaf1", units // 4),
+        leaf2=floats("leaf2", units // 16),
+        leaf3=floats("leaf3", units // 16),
+        leaf4=floats("leaf4", units // 16),
+        header=DeviceArray("header", (1,), HEADER, record.pointer),
+        tokens=DeviceArray("token list", (most,), TOKEN, record.pointer + HEADER.itemsize),
+        record=record,
+    )
+
+
+def most_tokens(pixels: PixelState, settings: Settings) -> int:
+    """No frame has more tokens than this."""
+    grid = grid_of(pixels.geometry, settings.allocation.merge)
+    units = int(grid["unit_rows"]) * int(grid["unit_columns"])
+    return min(settings.budget, units * settings.allocation.merge**2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReaderArrays:
+    """The reader's picture, with memory "stream"."""
+
+    planes: tuple[DeviceArray, DeviceArray, DeviceArray]  # uint8 over the span of tokens, at each plane's resolution
+    seen: DeviceArray  # uint8[grid]: cells of which the reader holds anything
+    stale: DeviceArray  # uint8[tiles]: painted since the last comparison
+    error: DeviceArray  # float32[grid]
+
+
+def allocate_reader(memory: Memory, pixels: PixelState, stream: Stream) -> ReaderArrays:
+    """All arrays, zeroed; the first frame's comparison fills the errors. Raises EngineError."""
+    geometry = pixels.geometry
+    rows, columns = (cells * CELL for cells in geometry.span)
+    luma, cb, cr = (
+        memory.array(f"reader's {name}", (rows >> plane.base, columns >> plane.base), np.uint8, stream)
+        for name, plane in zip(("luma", "Cb", "Cr"), pixels.planes, strict=True)
+    )
+    return ReaderArrays(
+        (luma, cb, cr),
+        memory.array("seen", geometry.grid, np.uint8, stream),
+        memory.array("stale", geometry.tiles, np.uint8, stream),
+        memory.array("reader's error", geometry.grid, np.float32, stream),
+    )

@@ -1,0 +1,54 @@
+// Sums over a block of up to 1024 threads, and how a frame's allocation ends.
+#pragma once
+
+#include "cascade.cuh"
+
+const int MOST_THREADS = 1024;
+
+// Sum over the block, known to all of its threads. `partial` is shared, one place per warp.
+__device__ inline int block_sum(int value, int* partial)
+{
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+    value = warp_sum(value);
+    __syncthreads();
+    if (lane == 0) partial[warp] = value;
+    __syncthreads();
+    return warp_sum(lane < warps ? partial[lane] : 0);
+}
+
+// Sum over the threads before this one, in the block.
+__device__ inline int sum_before(int value, int* partial)
+{
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, sum = value;
+    for (int lanes = 1; lanes < WARP; lanes *= 2) {
+        int other = __shfl_up_sync(EVERYONE, sum, lanes);
+        if (lane >= lanes) sum += other;
+    }
+    __syncthreads();
+    if (lane == WARP - 1) partial[warp] = sum;
+    __syncthreads();
+    return warp_sum(lane < warp ? partial[lane] : 0) + sum - value;
+}
+
+// What ends a frame's allocation, whatever the strategy.
+struct Conclusion {
+    FrameState* frame;
+    Choice* choice;
+    Header* header;
+    const int* fed;  // 1: gaze or attention was fed in since the last frame
+    int contented;   // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
+};
+
+// By one thread, when nothing of this frame reads the Choice any more.
+__device__ inline void conclude(const Conclusion& p, int count, int price)
+{
+    const FrameState& frame = *p.frame;
+    int turn = 1 - p.choice->turn;
+    Header header = {count, frame.changed_count, frame.keyframe, p.choice->recomputed, 0, frame.number, price, turn};
+    *p.header = header;
+    p.choice->recomputed = 0;
+    p.choice->price = price;
+    p.choice->turn = turn;
+    int quiet = !frame.dirty_count && !*p.fed;
+    p.frame->settled = quiet && (p.contented == 1 || (p.contented == 2 && count == 0));
+}

@@ -1,0 +1,78 @@
+"""Carrying the maps along the flow, scoring the cells, weighting their errors: launch of carry.cu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
+from foveate.cuda.cascade.layout import GRID, grid_of
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.pipeline.geometry import CELL, TOP_LEVEL
+from foveate.pipeline.settings import Settings
+
+_THREADS = 512  # a warp for each of the 16 units of a node of level 2
+
+
+class Carry:
+    """Brings maps, scores and costs up to this frame."""
+
+    def __init__(
+        self,
+        device: Device,
+        pixels: PixelState,
+        arrays: Arrays,
+        reader: ReaderArrays | None,
+        settings: Settings,
+        given: bool = False,
+    ) -> None:
+        """``given``: the flow is not searched but read from ``arrays.flow``."""
+        geometry, cache = pixels.geometry, settings.cache
+        luma = pixels.planes[0]
+        grid = grid_of(geometry, settings.allocation.merge)
+        self._blocks = 16 * int(grid["roots"])
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("carry")
+        pair = (np.uint64, (2,))
+        self._parameters = struct(
+            frame=(np.uint64, pixels.frame.pointer),
+            choice=(np.uint64, arrays.choice.pointer),
+            changed=(np.uint64, pixels.changed.pointer),
+            fine=(np.uint64, luma.level(cache.flow_level).pointer),
+            coarse=(np.uint64, luma.level(TOP_LEVEL).pointer),
+            fine_before=(pair, [arrays.fine_before.part(turn).pointer for turn in range(2)]),
+            coarse_before=(pair, [arrays.coarse_before.part(turn).pointer for turn in range(2)]),
+            given=(np.uint64, arrays.flow.pointer if given else 0),
+            flow=(np.uint64, arrays.flow.pointer),
+            maps=(np.uint64, arrays.maps.pointer),
+            channels=(np.uint64, pixels.channels.pointer),
+            eccentricity=(np.uint64, arrays.eccentricity.pointer),
+            bump=(np.uint64, arrays.bump.pointer),
+            paid=(np.uint64, arrays.paid.pointer),
+            gaze=(np.uint64, arrays.gaze.pointer),
+            attention_before=(np.uint64, arrays.prev_attention.pointer),
+            age=(np.uint64, arrays.age.pointer),
+            pending=(np.uint64, arrays.pending.pointer),
+            scores=(np.uint64, arrays.scores.pointer),
+            errors=(np.uint64, pixels.errors.pointer),
+            reader_error=(np.uint64, reader.error.pointer if reader else 0),
+            kept=(np.uint64, arrays.kept.pointer),
+            leaf1=(np.uint64, arrays.leaf1.pointer),
+            leaf2=(np.uint64, arrays.leaf2.pointer),
+            leaf3=(np.uint64, arrays.leaf3.pointer),
+            leaf4=(np.uint64, arrays.leaf4.pointer),
+            grid=(GRID, grid),
+            side=(np.int32, CELL >> cache.flow_level),
+            caches=(np.int32, cache.enabled),
+            scored=(np.int32, settings.score.enabled),
+            max_age=(np.int32, min(cache.max_age, np.iinfo(np.int32).max)),
+            confidence=(np.float32, cache.confidence),
+            blend=(np.float32, cache.blend),
+            floor=(np.float32, settings.score.floor),
+        )
+
+    def enqueue(self, stream: Stream) -> None:
+        """Flow, maps, scores, ages and costs of this frame."""
+        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)

@@ -1,0 +1,107 @@
+// What the Cascade's kernels share: quadtree places, warp sums, the record of a frame's tokens. Mirrors layout.py.
+//
+// Units are cells, or with merge = 2 whole 2x2 groups of cells. A quadtree root spans 16 x 16 units. Nodes of a level are
+// numbered in Morton order, root by root: the children of node n are 4n .. 4n + 3, in reading order.
+#pragma once
+
+#include "state.cuh"
+
+#define EVERYONE 0xffffffffu
+
+const int TOP = 4;     // the coarsest level
+const int CELL = 16;   // level-0 pixels
+const int WARP = 32;
+
+// The Cascade's own memory between kernels and frames.
+struct Choice {
+    int low, step;   // the next round tries the prices low, low + step, ...
+    int ticket;      // blocks of a round that have counted
+    int turn;        // which half of the carried maps was written last
+    int recomputed;  // cells inside the picture whose maps were not reused
+    int price;       // index of the price that was chosen
+};
+
+struct Token {
+    int lod, row, column;  // row and column in units of (16 * 2^lod) pixels
+    float score, information, perspective;
+    int age;    // frames since its pixels changed
+    int fresh;  // 1: changed or moved since last emitted there
+};
+
+// What the host reads of a frame; `tokens` follow.
+struct Header {
+    int count;
+    int changed;     // tiles
+    int keyframe;    // enum Keyframe
+    int recomputed;  // cells
+    int rests;       // 1: the last frame's tokens hold again
+    int number;      // FrameState's
+    int price;
+    int turn;        // the half of the carried maps that is this frame's
+};
+
+// Which part of a grid holds the picture, and how its units make quadtrees.
+struct Grid {
+    int rows, columns;                // cells, the padding's included
+    int inside_rows, inside_columns;  // cells that hold any pixel
+    int merge;                        // cells along a unit
+    int unit_rows, unit_columns;      // units with any cell inside
+    int roots, root_columns;
+};
+
+struct Place {
+    int row, column;
+};
+
+// Every second bit of `code`, closed up.
+__device__ inline int every_second_bit(int code)
+{
+    int bits = 0;
+    for (int i = 0; i <= TOP; i++) bits |= ((code >> (2 * i)) & 1) << i;
+    return bits;
+}
+
+// Row and column of a node, in nodes of its level.
+__device__ inline Place place_of(int level, int node, int root_columns)
+{
+    int depth = TOP - level, root = node >> (2 * depth), code = node & ((1 << (2 * depth)) - 1);
+    Place place;
+    place.row = ((root / root_columns) << depth) + every_second_bit(code >> 1);
+    place.column = ((root % root_columns) << depth) + every_second_bit(code);
+    return place;
+}
+
+// The node of a level at a place: the inverse of place_of.
+__device__ inline int node_at(int level, int row, int column, int root_columns)
+{
+    int depth = TOP - level, code = 0;
+    for (int i = 0; i < depth; i++) code |= (((column >> i) & 1) << (2 * i)) | (((row >> i) & 1) << (2 * i + 1));
+    return ((((row >> depth) * root_columns) + (column >> depth)) << (2 * depth)) + code;
+}
+
+// Units inside the picture under the node of a level.
+__device__ inline int units_under(const Grid& grid, int level, int node)
+{
+    Place place = place_of(level, node, grid.root_columns);
+    int rows = min(max(grid.unit_rows - (place.row << level), 0), 1 << level);
+    int columns = min(max(grid.unit_columns - (place.column << level), 0), 1 << level);
+    return rows * columns;
+}
+
+// Sum over four children, in their order.
+__device__ inline float over_four(const float* values)
+{
+    return ((values[0] + values[1]) + values[2]) + values[3];
+}
+
+__device__ inline float warp_sum(float value)
+{
+    for (int lanes = WARP / 2; lanes; lanes /= 2) value += __shfl_xor_sync(EVERYONE, value, lanes);
+    return value;
+}
+
+__device__ inline int warp_sum(int value)
+{
+    for (int lanes = WARP / 2; lanes; lanes /= 2) value += __shfl_xor_sync(EVERYONE, value, lanes);
+    return value;
+}

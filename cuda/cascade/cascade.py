@@ -1,0 +1,170 @@
+"""The Cascade stage of the CUDA engine: from levels and channels to tokens, without leaving the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from foveate.cuda.cascade.allocate import RateDistortion
+from foveate.cuda.cascade.arrays import allocate_arrays, allocate_reader
+from foveate.cuda.cascade.carry import Carry
+from foveate.cuda.cascade.clusters import Clusters
+from foveate.cuda.cascade.compare import Compare
+from foveate.cuda.cascade.emit import Emit
+from foveate.cuda.cascade.layout import CONCLUSION, HEADER, TOKEN
+from foveate.cuda.cascade.maps import Maps
+from foveate.cuda.cascade.three_stage import ThreeStage
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.frames import AnyFrame
+from foveate.cuda.memory import Memory
+from foveate.cuda.state import KEYFRAMES, PixelState
+from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.cascade.feedback import Fed, Feedback
+from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.cascade.temporal import Temporal
+from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.geometry import CELL
+from foveate.pipeline.selection import PATCH, Selection
+from foveate.pipeline.settings import Settings
+
+_SLOTS = 2
+_NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.contented
+
+
+class Cascade:
+    """Chooses the tokens of a stream of frames of one size; see pipeline.cpu.cascade for what is computed.
+
+    For each frame: ``begin``, then ``enqueue`` (or the replay of a graph that captured it), ``fetch``, and, once what
+    was fetched has arrived, ``selection``. There are two slots, so that a frame is read while the next one is computed.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        pixels: PixelState,
+        settings: Settings,
+        feedback: Feedback,
+        stream: Stream,
+        flow: Callable[[int], Flow | None] | None = None,
+    ) -> None:
+        """``flow`` gives the flow of a frame by its index, instead of the search; None where nothing moved.
+
+        Raises EngineError where the card is full.
+        """
+        self._pixels = pixels
+        self._settings = settings
+        self._feedback = feedback
+        self._flow = flow
+        self._memory = memory = Memory(device)
+        self._arrays = arrays = allocate_arrays(memory, pixels, settings, stream)
+        reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
+        shape = (arrays.most, PATCH, PATCH, 3)
+        self._patches = memory.array("patches", shape, np.uint8, stream) if settings.patches else None
+        strategy = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
+        conclusion = np.zeros((), CONCLUSION)
+        conclusion["frame"], conclusion["choice"] = pixels.frame.pointer, arrays.choice.pointer
+        conclusion["header"], conclusion["fed"] = arrays.header.pointer, arrays.fed.pointer
+        conclusion["contented"] = _contented(settings)
+        self._kernels: list[Any] = [
+            *([Compare(device, pixels, reader)] if reader else []),
+            Carry(device, pixels, arrays, reader, settings, flow is not None),
+            Clusters(device, memory, pixels, arrays, stream),
+            strategy(device, memory, pixels, arrays, settings, conclusion, stream),
+            Emit(device, pixels, arrays, reader, self._patches, settings),
+        ]
+        self._maps = Maps(memory, pixels, arrays, settings)
+        self._records = [memory.pinned(arrays.record.shape, np.uint8) for _ in range(_SLOTS)]
+        self._sampled = [memory.pinned(shape, np.uint8) for _ in range(_SLOTS if self._patches else 0)]
+        self._was_fed = False
+        self._look_at(None, stream)
+
+    def begin(self, index: int, stream: Stream) -> bool:
+        """Take what was fed in since the last frame; True where that was anything: FRAME_INPUT's ``fed``."""
+        fed = self._feedback.take(self._pixels.geometry)
+        if fed.anything or self._was_fed:
+            self._feed(fed, stream)
+        self._was_fed = fed.anything
+        flow = self._flow(index) if self._flow else None
+        if flow is not None:
+            self._arrays.flow.upload(np.stack(flow).astype(np.float32), stream)
+        return fed.anything
+
+    def enqueue(self, stream: Stream) -> None:
+        """All of one frame's kernels. Neither allocates nor waits, so it can be captured."""
+        for kernel in self._kernels:
+            kernel.enqueue(stream)
+
+    def fetch(self, slot: int, stream: Stream) -> None:
+        """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
+        from pycuda import driver
+
+        driver.memcpy_dtoh_async(self._records[slot], self._arrays.record.pointer, stream)
+        if self._patches:
+            driver.memcpy_dtoh_async(self._sampled[slot], self._patches.pointer, stream)
+        self._maps.fetch(slot, stream)
+
+    def selection(self, frame: AnyFrame, slot: int) -> Selection:
+        """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
+        record = self._records[slot]
+        header = record[: HEADER.itemsize].view(HEADER)[0]
+        count = int(header["count"])
+        tokens = record[HEADER.itemsize :].view(TOKEN)[:count]
+        geometry = self._pixels.geometry
+        lod = tokens["lod"].astype(np.uint8)
+        row, column = tokens["row"].astype(np.int32), tokens["column"].astype(np.int32)
+        side = CELL << tokens["lod"]
+        self._feedback.remember(frame.index, Tokens(lod, row, column), geometry)
+        return Selection(
+            index=frame.index,
+            time=frame.seconds,
+            width=frame.width,
+            height=frame.height,
+            keyframe=KEYFRAMES[header["keyframe"]],
+            changed=int(header["changed"]) / self._pixels.changed.nbytes,
+            recomputed=int(header["recomputed"]) / geometry.cells,
+            x=column * side + side // 2,
+            y=row * side + side // 2,
+            lod=lod,
+            score=tokens["score"].copy(),
+            information=tokens["information"].copy(),
+            perspective=tokens["perspective"].copy(),
+            participation=None,
+            age=tokens["age"].copy(),
+            fresh=tokens["fresh"].astype(np.bool_),
+            patches=self._sampled[slot][:count].copy() if self._patches else None,
+            maps=self._maps.read(slot, int(header["turn"])),
+        )
+
+    def report(self) -> tuple[tuple[str, int], ...]:
+        """Names and sizes in bytes of what was allocated."""
+        return self._memory.report()
+
+    def free(self) -> None:
+        """Give all memory back. Nothing enqueued may still run."""
+        self._memory.free()
+
+    def _feed(self, fed: Fed, stream: Stream) -> None:
+        arrays = self._arrays
+        arrays.fed.fill(int(fed.anything), stream)
+        arrays.bump.fill(0, stream)
+        arrays.paid.fill(0, stream)
+        if fed.gaze_moved:
+            self._look_at(fed.gaze, stream)
+        if fed.attention is not None:
+            arrays.paid.upload(fed.attention, stream)
+
+    def _look_at(self, point: tuple[float, float] | None, stream: Stream) -> None:
+        """Upload eccentricity and gaze, as Temporal has them for the first look at ``point``."""
+        temporal = Temporal(self._pixels.geometry, self._settings.cache, frozenset())
+        temporal.feed(Fed(point, True, None))
+        self._arrays.eccentricity.upload(temporal.eccentricity, stream)
+        self._arrays.bump.upload(temporal.channel("gaze"), stream)
+
+
+def _contented(settings: Settings) -> int:
+    """Whether an unchanged frame may be given the last Selection again."""
+    if any(BY_NAME[name].group in ("temporal", "feedback") for name in settings.maps if name in BY_NAME):
+        return _NEVER  # these change even where the picture rests
+    return _WITHOUT_TOKENS if settings.allocation.memory == "stream" else _ALWAYS

@@ -1,0 +1,136 @@
+// Superpixels of the Grid on keyframes: SLIC on Lab + position with a fixed number of iterations, as
+// pipeline/cascade/clusters.py. Each cell looks at all centres.
+//
+// One block. Sums over a cluster are whole numbers (features in 1/65536), so they do not depend on the order of threads.
+#include "cascade.cuh"
+
+const int CLUSTERS = 50;
+const int FEATURES = 5;        // L, a, b, row and column
+const int ITERATIONS = 5;
+const int THREADS = 1024;
+const float COMPACTNESS = 20.0f;
+const float FIXED = 65536.0f;
+
+struct Clusters {
+    const FrameState* frame;
+    const Choice* choice;
+    const float* colours[3];  // Y, Cb, Cr of each cell, 8-bit units
+    float* features;          // [FEATURES][cells]
+    float* distance[2];       // [cells], by turn: to the centroid, / half the diagonal
+    float* label[2];          // whole numbers
+    float* size[2];           // cells in the cluster / cells in the Grid
+    const int* seeds;         // [count]: cells on a lattice
+    int count, rows, columns;
+    float spacing;            // cells between seeds
+    float half_diagonal;      // cells
+    float matrix[9], shift[3];
+};
+
+__device__ inline float linear_light(float value)
+{
+    return value <= 0.04045f ? value / 12.92f : powf((value + 0.055f) / 1.055f, 2.4f);
+}
+
+__device__ inline float lab_curve(float value)
+{
+    return value > 0.008856f ? cbrtf(value) : 7.787f * value + 16.0f / 116.0f;
+}
+
+// CIE Lab (D65) of R'G'B' in 8-bit units; sRGB primaries.
+__device__ inline void lab_of(const float* rgb, float* lab)
+{
+    float r = linear_light(rgb[0] / 255.0f), g = linear_light(rgb[1] / 255.0f), b = linear_light(rgb[2] / 255.0f);
+    float x = (0.412453f * r + 0.357580f * g + 0.180423f * b) / 0.950456f;
+    float y = 0.212671f * r + 0.715160f * g + 0.072169f * b;
+    float z = (0.019334f * r + 0.119193f * g + 0.950227f * b) / 1.088754f;
+    lab[0] = y > 0.008856f ? 116.0f * cbrtf(y) - 16.0f : 903.3f * y;
+    lab[1] = 500.0f * (lab_curve(x) - lab_curve(y));
+    lab[2] = 200.0f * (lab_curve(y) - lab_curve(z));
+}
+
+__device__ inline void write_features(const Clusters& p, int cell)
+{
+    int cells = p.rows * p.columns;
+    float value[3], rgb[3], lab[3];
+    for (int i = 0; i < 3; i++) value[i] = p.colours[i][cell];
+    for (int c = 0; c < 3; c++) {
+        const float* weights = p.matrix + 3 * c;
+        float sum = ((weights[0] * value[0] + weights[1] * value[1]) + weights[2] * value[2]) + p.shift[c];
+        rgb[c] = fminf(fmaxf(rintf(sum), 0.0f), 255.0f);
+    }
+    lab_of(rgb, lab);
+    for (int i = 0; i < 3; i++) p.features[i * cells + cell] = lab[i];
+    p.features[3 * cells + cell] = (float)(cell / p.columns) * (COMPACTNESS / p.spacing);
+    p.features[4 * cells + cell] = (float)(cell % p.columns) * (COMPACTNESS / p.spacing);
+}
+
+struct Centres {
+    float value[CLUSTERS][FEATURES];
+    long long sums[CLUSTERS][FEATURES];
+    int sizes[CLUSTERS];
+};
+
+__device__ inline int nearest(const Clusters& p, const Centres& centres, int cell)
+{
+    int cells = p.rows * p.columns, best = 0;
+    float feature[FEATURES], least = 0.0f;
+    for (int i = 0; i < FEATURES; i++) feature[i] = p.features[i * cells + cell];
+    for (int c = 0; c < p.count; c++) {
+        float square = 0.0f;
+        for (int i = 0; i < FEATURES; i++) {
+            float difference = feature[i] - centres.value[c][i];
+            square += difference * difference;
+        }
+        if (c == 0 || square < least) {
+            least = square;
+            best = c;
+        }
+    }
+    return best;
+}
+
+// Labels all cells, and moves the centres to the means of their cells; a centre without any stays.
+__device__ inline void iterate(const Clusters& p, Centres& centres, float* label)
+{
+    int cells = p.rows * p.columns;
+    for (int i = threadIdx.x; i < CLUSTERS * FEATURES; i += THREADS) centres.sums[i / FEATURES][i % FEATURES] = 0;
+    if (threadIdx.x < CLUSTERS) centres.sizes[threadIdx.x] = 0;
+    __syncthreads();
+    for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
+        int best = nearest(p, centres, cell);
+        label[cell] = (float)best;
+        atomicAdd(&centres.sizes[best], 1);
+        for (int i = 0; i < FEATURES; i++) {
+            long long fixed = llrintf(p.features[i * cells + cell] * FIXED);
+            atomicAdd(reinterpret_cast<u64*>(&centres.sums[best][i]), (u64)fixed);
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < p.count * FEATURES; i += THREADS) {
+        int c = i / FEATURES;
+        double sum = (double)centres.sums[c][i % FEATURES] / FIXED;
+        if (centres.sizes[c]) centres.value[c][i % FEATURES] = (float)(sum / centres.sizes[c]);
+    }
+    __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) clusters(const __grid_constant__ Clusters p)
+{
+    __shared__ Centres centres;
+    if (!p.frame->keyframe) return;
+    int cells = p.rows * p.columns, turn = 1 - p.choice->turn;
+    float* label = p.label[turn];
+    for (int cell = threadIdx.x; cell < cells; cell += THREADS) write_features(p, cell);
+    __syncthreads();
+    for (int i = threadIdx.x; i < p.count * FEATURES; i += THREADS)
+        centres.value[i / FEATURES][i % FEATURES] = p.features[(i % FEATURES) * cells + p.seeds[i / FEATURES]];
+    __syncthreads();
+    for (int i = 0; i <= ITERATIONS; i++) iterate(p, centres, label);
+    for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
+        int best = (int)label[cell];
+        float down = (p.features[3 * cells + cell] - centres.value[best][3]) * (p.spacing / COMPACTNESS);
+        float across = (p.features[4 * cells + cell] - centres.value[best][4]) * (p.spacing / COMPACTNESS);
+        p.distance[turn][cell] = fminf(sqrtf(down * down + across * across) / p.half_diagonal, 1.0f);
+        p.size[turn][cell] = (float)centres.sizes[best] / (float)cells;
+    }
+}

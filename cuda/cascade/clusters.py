@@ -1,0 +1,53 @@
+"""Superpixels of the Grid on keyframes: launch of clusters.cu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.cascade.arrays import MAPS, Arrays
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import Memory
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.pipeline.cascade.clusters import CLUSTERS, seeds
+from foveate.pipeline.colour import matrix_of
+
+_THREADS = 1024
+
+
+class Clusters:
+    """Writes cluster_id, cluster_distance and cluster_size; the CPU's is pipeline.cascade.clusters.cluster."""
+
+    def __init__(self, device: Device, memory: Memory, pixels: PixelState, arrays: Arrays, stream: Stream) -> None:
+        """Raises EngineError where the card is full."""
+        rows, columns = pixels.geometry.grid
+        lattice = np.asarray(seeds(pixels.geometry.grid), np.int32)
+        places = memory.array("seeds", lattice.shape, np.int32, stream)
+        places.upload(lattice, stream)
+        matrix, offsets = matrix_of(pixels.colour)
+        pair = (np.uint64, (2,))
+        maps = {name: [arrays.carried(name).part(turn).pointer for turn in range(2)] for name in MAPS}
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("clusters")
+        self._parameters = struct(
+            frame=(np.uint64, pixels.frame.pointer),
+            choice=(np.uint64, arrays.choice.pointer),
+            colours=((np.uint64, (3,)), [level.pointer for level in pixels.colours]),
+            features=(np.uint64, memory.array("features", (5, rows, columns), np.float32, stream).pointer),
+            distance=(pair, maps["cluster_distance"]),
+            label=(pair, maps["cluster_id"]),
+            size=(pair, maps["cluster_size"]),
+            seeds=(np.uint64, places.pointer),
+            count=(np.int32, len(lattice)),
+            rows=(np.int32, rows),
+            columns=(np.int32, columns),
+            spacing=(np.float32, max(float(np.sqrt(rows * columns / CLUSTERS)), 1.0)),
+            half_diagonal=(np.float32, np.hypot(rows, columns) / 2),
+            matrix=((np.float32, (9,)), matrix.ravel()),
+            shift=((np.float32, (3,)), -matrix @ offsets),
+        )
+
+    def enqueue(self, stream: Stream) -> None:
+        """On keyframes only; behind Carry, and before the strategy ends the frame."""
+        self._kernel.launch(stream, 1, _THREADS, self._parameters)

@@ -1,0 +1,40 @@
+"""How wrong the reader's picture is: launch of compare.cu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.cascade.arrays import ReaderArrays
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+
+_THREADS = 256
+
+
+class Compare:
+    """Brings ``reader.error`` up to date; the CPU's is pipeline.cpu.reader.Reader.compare."""
+
+    def __init__(self, device: Device, pixels: PixelState, reader: ReaderArrays) -> None:
+        rows, columns = pixels.geometry.tiles
+        three = (np.uint64, (3,))
+        self._tiles = rows * columns
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("compare")
+        self._parameters = struct(
+            frame=(np.uint64, pixels.frame.pointer),
+            written=(np.uint64, pixels.written.pointer),
+            stale=(np.uint64, reader.stale.pointer),
+            seen=(np.uint64, reader.seen.pointer),
+            error=(np.uint64, reader.error.pointer),
+            pixels=(three, [plane.levels[0].pointer for plane in pixels.planes]),
+            reader=(three, [plane.pointer for plane in reader.planes]),
+            base=((np.int32, (3,)), [plane.base for plane in pixels.planes]),
+            tile_columns=(np.int32, columns),
+            span_columns=(np.int32, pixels.geometry.span[1]),
+        )
+
+    def enqueue(self, stream: Stream) -> None:
+        """Where anything was written or painted since the last frame."""
+        self._kernel.launch(stream, self._tiles, _THREADS, self._parameters)

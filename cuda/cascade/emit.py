@@ -1,0 +1,70 @@
+"""What is known of each token, the reader's picture, and the tokens' pixels: launch of emit.cu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
+from foveate.cuda.cascade.layout import GRID, grid_of
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState, PlaneLevels
+from foveate.pipeline.colour import matrix_of
+from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.settings import Settings
+
+_THREADS = 256
+_SLICES = 8  # blocks that paint one token
+
+
+class Emit:
+    """Finishes the tokens that a strategy chose."""
+
+    def __init__(
+        self,
+        device: Device,
+        pixels: PixelState,
+        arrays: Arrays,
+        reader: ReaderArrays | None,
+        patches: DeviceArray | None,
+        settings: Settings,
+    ) -> None:
+        """``patches`` is uint8[most, 16, 16, 3], or None where no pixels are asked for."""
+        matrix, offsets = matrix_of(pixels.colour)
+        fixation = arrays.carried("fixation")
+        pair, three = (np.uint64, (2,)), (np.uint64, (3,))
+        self._blocks = arrays.most, _SLICES if reader else 1
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("emit")
+        self._parameters = struct(
+            frame=(np.uint64, pixels.frame.pointer),
+            choice=(np.uint64, arrays.choice.pointer),
+            header=(np.uint64, arrays.header.pointer),
+            tokens=(np.uint64, arrays.tokens.pointer),
+            scores=(np.uint64, arrays.scores.pointer),
+            age=(np.uint64, arrays.age.pointer),
+            pending=(np.uint64, arrays.pending.pointer),
+            fixation=(pair, [fixation.part(turn).pointer for turn in range(2)]),
+            pixels=(three, [plane.levels[0].pointer for plane in pixels.planes]),
+            levels=((np.uint64, (3, TOP_LEVEL)), [_coarse_levels(plane) for plane in pixels.planes]),
+            reader=(three, [plane.pointer for plane in reader.planes] if reader else 0),
+            seen=(np.uint64, reader.seen.pointer if reader else 0),
+            stale=(np.uint64, reader.stale.pointer if reader else 0),
+            patches=(np.uint64, patches.pointer if patches else 0),
+            grid=(GRID, grid_of(pixels.geometry, settings.allocation.merge)),
+            base=((np.int32, (3,)), [plane.base for plane in pixels.planes]),
+            span_columns=(np.int32, pixels.geometry.span[1]),
+            matrix=((np.float32, (9,)), matrix.ravel()),
+            shift=((np.float32, (3,)), -matrix @ offsets),
+        )
+
+    def enqueue(self, stream: Stream) -> None:
+        """Scores, ages, painting and pixels of this frame's tokens."""
+        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
+
+
+def _coarse_levels(plane: PlaneLevels) -> list[int]:
+    """Addresses of levels 1 .. 4; 0 for those not coarser than the base."""
+    return [0] * plane.base + [level.pointer for level in plane.levels[1:]]

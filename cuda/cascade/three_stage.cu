@@ -1,0 +1,127 @@
+// Coarse-to-fine culling: the cells with the highest values by a quick look, fewer by a closer one, the budget by the
+// final score. Equals pipeline/cascade/three_stage.py.
+//
+// One block. The highest values are found by their bits, eight at a time; of equal values those first in reading order.
+#include "block.cuh"
+
+const int STAGES = 3;
+const int BINS = 256;
+enum Channel { MOTION = 4, SALIENCY = 5 };  // as state.py's GRID_CHANNELS
+
+struct ThreeStage {
+    Conclusion conclusion;
+    Token* tokens;
+    const float* channels;  // [7][cells]
+    const float* scores;    // [3][cells]; the first is the final score
+    const float* errors;    // [4][cells]; the first is that of level 1
+    u32* keys;              // [units]: values as numbers in the same order
+    u8* alive;              // [units]: still among the chosen
+    Grid grid;
+    int keep[STAGES];       // units
+};
+
+// What stage `stage` knows of a cell.
+__device__ inline float cell_value(const ThreeStage& p, int stage, int cell)
+{
+    int cells = p.grid.rows * p.grid.columns;
+    if (stage == 0) return p.channels[SALIENCY * cells + cell] + p.channels[MOTION * cells + cell];
+    if (stage == 1) return p.scores[cell];
+    float detail = sqrtf(fmaxf(p.errors[cell], 0.0f) / 256.0f) / 4.0f;
+    return p.scores[cell] * (0.5f + 0.5f * fminf(detail, 1.0f));
+}
+
+__device__ inline float unit_value(const ThreeStage& p, int stage, int row, int column)
+{
+    const Grid& grid = p.grid;
+    int cell = row * grid.merge * grid.columns + column * grid.merge;
+    if (grid.merge == 1) return cell_value(p, stage, cell);
+    float left = cell_value(p, stage, cell) + cell_value(p, stage, cell + grid.columns);
+    float right = cell_value(p, stage, cell + 1) + cell_value(p, stage, cell + grid.columns + 1);
+    return (left + right) / 4.0f;
+}
+
+// A number that is greater where the float is greater.
+__device__ inline u32 key_of(float value)
+{
+    u32 bits = __float_as_uint(value + 0.0f);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+// The greatest `keep` of the living units stay alive. Every thread looks after its own stretch of units.
+__device__ inline void cull(const ThreeStage& p, int first, int end, int keep, int* partial)
+{
+    __shared__ int histogram[BINS];
+    __shared__ u32 prefix;
+    __shared__ int needed;
+    int living = 0;
+    for (int i = first; i < end; i++) living += p.alive[i];
+    if (block_sum(living, partial) <= keep) return;
+    if (threadIdx.x == 0) {
+        prefix = 0;
+        needed = keep;
+    }
+    for (int shift = 24; shift >= 0; shift -= 8) {
+        for (int i = threadIdx.x; i < BINS; i += blockDim.x) histogram[i] = 0;
+        __syncthreads();
+        u32 known = prefix, mask = shift == 24 ? 0 : 0xffffffffu << (shift + 8);
+        for (int i = first; i < end; i++)
+            if (p.alive[i] && (p.keys[i] & mask) == known) atomicAdd(&histogram[(p.keys[i] >> shift) & (BINS - 1)], 1);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            int bin = BINS - 1;
+            while (histogram[bin] < needed) needed -= histogram[bin--];
+            prefix = known | (u32)bin << shift;
+        }
+        __syncthreads();
+    }
+    int equal = 0;
+    for (int i = first; i < end; i++) equal += p.alive[i] && p.keys[i] == prefix;
+    int rank = sum_before(equal, partial);
+    for (int i = first; i < end; i++) {
+        if (!p.alive[i]) continue;
+        if (p.keys[i] < prefix) p.alive[i] = 0;
+        if (p.keys[i] == prefix && rank++ >= needed) p.alive[i] = 0;
+    }
+    __syncthreads();
+}
+
+__device__ inline int is_chosen(const ThreeStage& p, int cell)
+{
+    const Grid& grid = p.grid;
+    int row = cell / grid.columns, column = cell % grid.columns;
+    return p.alive[row / grid.merge * (grid.columns / grid.merge) + column / grid.merge];
+}
+
+// The cells of the chosen units in reading order. Returns their number.
+__device__ inline int write_cells(const ThreeStage& p, int* partial)
+{
+    const Grid& grid = p.grid;
+    int cells = grid.rows * grid.columns, stretch = (cells + blockDim.x - 1) / blockDim.x;
+    int first = threadIdx.x * stretch, end = min(first + stretch, cells), found = 0;
+    for (int cell = first; cell < end; cell++) found += is_chosen(p, cell);
+    int at = sum_before(found, partial);
+    for (int cell = first; cell < end; cell++) {
+        if (!is_chosen(p, cell)) continue;
+        Token* token = p.tokens + at++;
+        token->lod = 0;
+        token->row = cell / grid.columns;
+        token->column = cell % grid.columns;
+    }
+    return block_sum(found, partial);
+}
+
+extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __grid_constant__ ThreeStage p)
+{
+    __shared__ int partial[WARP];
+    const Grid& grid = p.grid;
+    if (p.conclusion.frame->rests) return;
+    int columns = grid.columns / grid.merge, units = grid.rows / grid.merge * columns;
+    int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch, end = min(first + stretch, units);
+    for (int i = first; i < end; i++) p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;
+    for (int stage = 0; stage < STAGES; stage++) {
+        for (int i = first; i < end; i++) p.keys[i] = key_of(unit_value(p, stage, i / columns, i % columns));
+        cull(p, first, end, p.keep[stage], partial);
+    }
+    int count = write_cells(p, partial);
+    if (threadIdx.x == 0) conclude(p.conclusion, count, 0);
+}

@@ -1,0 +1,54 @@
+"""Coarse-to-fine culling: launch of three_stage.cu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.cascade.arrays import Arrays
+from foveate.cuda.cascade.layout import CONCLUSION, GRID, grid_of, units_of
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import Memory
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.pipeline.cascade.three_stage import COARSE_KEEP, MIDDLE_KEEP
+from foveate.pipeline.settings import Settings
+
+_THREADS = 1024
+
+
+class ThreeStage:
+    """Spends the budget; the CPU's is pipeline.cascade.three_stage."""
+
+    def __init__(
+        self,
+        device: Device,
+        memory: Memory,
+        pixels: PixelState,
+        arrays: Arrays,
+        settings: Settings,
+        conclusion: NDArray[np.void],
+        stream: Stream,
+    ) -> None:
+        """Raises EngineError where the card is full."""
+        each = settings.allocation.merge**2
+        grid = grid_of(pixels.geometry, settings.allocation.merge)
+        budget, units = settings.budget // each, units_of(grid)
+        self._parameters = struct(
+            conclusion=(CONCLUSION, conclusion),
+            tokens=(np.uint64, arrays.tokens.pointer),
+            channels=(np.uint64, pixels.channels.pointer),
+            scores=(np.uint64, arrays.scores.pointer),
+            errors=(np.uint64, pixels.errors.pointer),
+            keys=(np.uint64, memory.array("keys", (units,), np.uint32, stream).pointer),
+            alive=(np.uint64, memory.array("alive", (units,), np.uint8, stream).pointer),
+            grid=(GRID, grid),
+            keep=((np.int32, (3,)), [max(COARSE_KEEP // each, budget), max(MIDDLE_KEEP // each, budget), budget]),
+        )
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("three_stage")
+
+    def enqueue(self, stream: Stream) -> None:
+        """From scores to tokens."""
+        self._kernel.launch(stream, 1, _THREADS, self._parameters)
