@@ -15,7 +15,7 @@ test-gpu: .venv/ready
 	.venv/bin/python -m pip install -q -e '.[cuda]'
 	.venv/bin/python -m pytest -m gpu --gpu-required
 
-.venv/ready: pyproject.toml
+.venv/ready: pyproject.toml $(wildcard pipeline/native/*.c pipeline/native/*.h)
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q -e '.[dev]'
 	touch $@

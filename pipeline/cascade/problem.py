@@ -35,13 +35,10 @@ class Problem:
 
 
 class Strategy(Protocol):
-    """Spends the budget. May remember things from frame to frame; deterministic."""
+    """Spends the budget. What it chooses depends on the problem alone."""
 
     def allocate(self, problem: Problem) -> Tokens:
         """At most ``problem.budget`` tokens, the first frame included."""
-
-    def reset(self) -> None:
-        """Forget earlier frames."""
 
 
 def over_groups(grid: Map) -> Map:

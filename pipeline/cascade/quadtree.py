@@ -6,58 +6,41 @@ so on. So the sum over children is the sum of four contiguous quarters.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.geometry import ROOT, TOP_LEVEL, Mask
 
-T = TypeVar("T", np.bool_, np.int32, np.float32)
+Places = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 class Quadtree:
-    """The trees over a grid of ``inside.shape`` units; roots span 16 x 16 units and may reach over its edge."""
+    """The trees over a grid of ``inside.shape`` units; roots span 16 x 16 units and may reach over its edge.
+
+    ``places[l]`` are the rows and columns of the nodes of level l, in units of 2**l; ``source`` is the place of each
+    level-0 node in the flat grid, or -1 beyond it; ``units[l]`` counts the units inside the picture under each node.
+    """
 
     def __init__(self, inside: Mask) -> None:
         rows, columns = inside.shape
         root_rows, root_columns = -(-rows // ROOT), -(-columns // ROOT)
         row, column = np.indices((root_rows, root_columns), np.int32).reshape(2, -1)
-        self.rows, self.columns = [row], [column]
+        self.places: list[Places] = [(row.copy(), column.copy())]
         for _ in range(TOP_LEVEL):
             row, column = places_of_children(row, column)
-            self.rows.insert(0, row)
-            self.columns.insert(0, column)
-        off_grid = (row >= rows) | (column >= columns)
-        self._source = np.where(off_grid, rows * columns, row * columns + column)
-        self.inside: Mask = self.flat(inside)
-        self.units = [self.inside.astype(np.int32)]  # per level and node: units inside the picture
+            self.places.insert(0, (row, column))
+        beyond = (row >= rows) | (column >= columns)
+        self.source = np.where(beyond, np.int32(-1), row * np.int32(columns) + column)
+        units = np.where(beyond, np.int32(0), inside.ravel()[self.source].astype(np.int32))
+        self.units = [units]
         for _ in range(TOP_LEVEL):
-            self.units.append(over_children(self.units[-1]))
-
-    def flat(self, grid: NDArray[T]) -> NDArray[T]:
-        """A map over the grid, [rows, columns], in the order of the level-0 nodes; zero off the grid."""
-        off_grid = np.zeros(1, grid.dtype)
-        return np.concatenate([grid.ravel(), off_grid])[self._source]
+            units = units.reshape(4, -1).sum(axis=0, dtype=np.int32)
+            self.units.append(units)
 
 
-def places_of_children(row: NDArray[np.int32], column: NDArray[np.int32]) -> tuple[NDArray[np.int32], ...]:
+def places_of_children(row: NDArray[np.int32], column: NDArray[np.int32]) -> Places:
     """Rows and columns of the 2x2 children, all first children first: two int32[n] -> two int32[4n]."""
     return (
         np.concatenate([2 * row, 2 * row, 2 * row + 1, 2 * row + 1]),
         np.concatenate([2 * column, 2 * column + 1, 2 * column, 2 * column + 1]),
     )
-
-
-def over_children(values: NDArray[T]) -> NDArray[T]:
-    """Sum over the four children: [..., 4n] -> [..., n]."""
-    quarter = values.shape[-1] // 4
-    total = np.add(values[..., :quarter], values[..., quarter : 2 * quarter])
-    total += values[..., 2 * quarter : 3 * quarter]
-    total += values[..., 3 * quarter :]
-    return total
-
-
-def to_children(values: NDArray[T]) -> NDArray[T]:
-    """Each node's value for its four children: [n] -> [4n]."""
-    return np.concatenate([values, values, values, values])

@@ -18,9 +18,6 @@ class ThreeStage:
     def __init__(self, merge: int = 1) -> None:
         self._merge = merge
 
-    def reset(self) -> None:
-        """Nothing is remembered."""
-
     def allocate(self, problem: Problem) -> Tokens:
         """The best cells; see Strategy. With merge, whole 2x2 groups by the mean of their cells."""
         maps = [_coarse(problem), _middle(problem), _fine(problem)]

@@ -75,7 +75,7 @@ class _Cascade:
         """The Selection of one frame."""
         update = state.update
         fed = self._feedback.take(self._geometry)
-        quiet = not update.written.any and not fed.anything
+        quiet = not update.writes and not fed.anything
         if quiet and self._settled is not None:
             self._ledger.rest()
             selection, tokens = self._again(update.frame)
@@ -141,9 +141,7 @@ class _Cascade:
         if self._reader is not None:
             if update.forgets:
                 self._reader.forget()
-            kept = self._reader.compare(levels, update.written.tiles)
-        if update.forgets:
-            self._strategy.reset()
+            kept = self._reader.compare(levels, update.written)
         score = scored.scores.score
         weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
         weight = weight * self._geometry.inside

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.cache import Flow, Map
-from foveate.pipeline.cpu.local_channels import grid_means
 from foveate.pipeline.geometry import TOP_LEVEL, Mask
 
 _LEAST_SIDE = 32  # samples; OpenCV's search ends the process on some pictures with a shorter side
@@ -73,3 +72,9 @@ class FlowSearch:
             )
         start = np.zeros((*now.shape, 2), np.float32)
         return np.asarray(self._dis.calc(now, before, start), np.float32)[:height, :width]
+
+
+def grid_means(values: Map, side: int) -> Map:
+    """Mean of each side x side block: one value per cell."""
+    height, width = values.shape
+    return np.asarray(cv2.resize(values, (width // side, height // side), interpolation=cv2.INTER_AREA), np.float32)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.change import planes_of
 from foveate.pipeline.cpu.levels import LevelRing, Levels
-from foveate.pipeline.cpu.local_channels import Map
 from foveate.pipeline.cpu.stack import ChannelStack
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.native.distance import edge_distance
 from foveate.pipeline.settings import Settings
+
+Map = NDArray[np.float32]
 
 EDGE_CELL = 0.1
 """A cell is an edge cell where edges or edges_inverted exceed this: a step of about a tenth of the range."""
@@ -55,21 +56,22 @@ class _Pyramid:
 
     def write(self, update: Update) -> State:
         """Write one Update, and gather what the Cascade reads."""
-        still = not update.written.any
+        still = not update.writes
         if self._last is not None and still and not self._stack.moving:
             self._last = replace(self._last, update=update)
             return self._last
         moving = not still and not update.forgets and bool(update.changed.any())
-        before = self._stack.remember(self._ring.newest) if moving else None
-        levels = self._ring.newest if still else self._ring.update(planes_of(update.frame), update.written)
-        self._stack.update(levels, update.written.tiles)
-        self._stack.set_motion(levels, before, update)
+        motion = self._stack.begin_motion(self._ring.newest, update, moving)
+        levels = self._ring.newest
+        if not still:
+            levels = self._ring.update(planes_of(update.frame), update.written, motion)
+            self._stack.update(levels, update.written)
         self._last = self._state(update, levels)
         return self._last
 
     def _state(self, update: Update, levels: Levels) -> State:
         grid = {name: values.copy() for name, values in self._stack.grid.items()}
-        grid["edge_distance"] = edge_distance(grid["edges"], grid["edges_inverted"])
+        grid["edge_distance"] = edge_distance(grid["edges"], grid["edges_inverted"], EDGE_CELL, EDGE_REACH)
         luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
         return State(
             update,
@@ -79,14 +81,3 @@ class _Pyramid:
             grid,
             levels,
         )
-
-
-def edge_distance(edges: Map, edges_inverted: Map) -> Map:
-    """Distance of each cell to the nearest edge cell, / 8 cells, clipped to 1. float32[grid]."""
-    flat = (np.maximum(edges, edges_inverted) <= EDGE_CELL).astype(np.uint8)
-    if flat.all():
-        return np.ones(edges.shape, np.float32)
-    distance = np.asarray(cv2.distanceTransform(flat, cv2.DIST_L2, cv2.DIST_MASK_PRECISE), np.float32)
-    # Squared distances are whole numbers; in builds with IPP the last bit depends on where the arrays lie in memory.
-    distance = np.sqrt(np.rint(distance * distance))
-    return np.minimum(distance / np.float32(EDGE_REACH), np.float32(1.0))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.coverage import groups
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
-from foveate.pipeline.cpu.levels import CHROMA_WEIGHT, Levels, PlanePyramid, cell_means
+from foveate.pipeline.cpu.levels import Levels, PlanePyramid
 from foveate.pipeline.cpu.sampling import Index, enlarged_blocks
-from foveate.pipeline.cpu.scratch import Scratch
-from foveate.pipeline.cpu.tile_mask import TileMask
-from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TILE, TOP_LEVEL, Geometry, Mask, as_blocks
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, Geometry, Mask, as_blocks
+from foveate.pipeline.native.reader import reader_error
 from foveate.pipeline.selection import PATCH
 
 
@@ -28,7 +26,6 @@ class Reader:
         self.seen = np.zeros(geometry.grid, np.bool_)  # cells of which the reader holds anything
         self.error = np.full(geometry.grid, UNSEEN, np.float32)
         self._stale = np.zeros(geometry.tiles, np.bool_)
-        self._scratch = Scratch()
 
     def forget(self) -> None:
         """Start anew: the reader holds nothing."""
@@ -37,29 +34,13 @@ class Reader:
 
     def compare(self, levels: Levels, written: Mask) -> NDArray[np.float32]:
         """Squared error per cell (8-bit units squared, summed over its pixels), after ``written`` tiles changed."""
-        tiles = TileMask(self._stale | written)
-        if tiles.any:
-            seen = tiles.window(self.seen, CELLS_PER_TILE)
-            error = tiles.target(self.error, CELLS_PER_TILE, "error", self._scratch)
-            np.copyto(error, np.where(seen, self._error(levels, tiles), UNSEEN))
-            tiles.store(error, self.error, CELLS_PER_TILE)
+        tiles = self._stale | written
+        if tiles.any():
+            truth = [pyramid.pixels for pyramid in levels.planes]
+            unseen = float(UNSEEN)
+            reader_error(self.planes, truth, levels.weights, self.seen, unseen, self._geometry, tiles, self.error)
         self._stale[:] = False
         return self.error
-
-    def _error(self, levels: Levels, tiles: TileMask) -> NDArray[np.float32]:
-        total: NDArray[np.float32] | None = None
-        for pyramid, plane in zip(levels.planes, self.planes, strict=True):
-            side = TILE >> pyramid.base
-            pixels = tiles.window(pyramid.pixels, side)
-            difference = self._scratch.array("difference", pixels.shape, np.uint8)
-            cv2.absdiff(pixels, tiles.window(plane, side), dst=difference)
-            squares = self._scratch.array("squares", pixels.shape, np.float32)
-            np.copyto(squares, difference)
-            np.multiply(squares, squares, out=squares)
-            mean = cell_means(squares, pyramid.base, self._scratch)
-            total = mean.copy() if total is None else total + np.float32(CHROMA_WEIGHT) * mean
-        assert total is not None
-        return total * np.float32(4**TOP_LEVEL)
 
     def paint(self, levels: Levels, tokens: Tokens) -> None:
         """Show the reader ``tokens``, sampled from ``levels``."""

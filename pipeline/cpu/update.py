@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
@@ -18,9 +17,14 @@ class Update:
     geometry: Geometry
     keyframe: KeyframeReason | None
     changed: Mask  # bool[tiles]: tiles that differ from what the texture held
-    written: TileMask  # the tiles to write: the changed ones, or all of them on a keyframe
+    written: Mask  # bool[tiles]: the tiles to write: the changed ones, or all of them on a keyframe
 
     @property
     def forgets(self) -> bool:
         """True where nothing of an earlier scene may be reused: every keyframe but the periodic kind."""
         return self.keyframe is not None and self.keyframe != "periodic"
+
+    @property
+    def writes(self) -> bool:
+        """True where there is anything to write."""
+        return bool(self.written.any())

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
-from foveate.pipeline.cpu.scratch import Scratch
-from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.geometry import Geometry, Mask
@@ -33,20 +31,17 @@ class Uploader:
     def __init__(self, settings: ChangeSettings) -> None:
         self._settings = settings
         self._held = Held()
-        self._scratch = Scratch()
         self._kind: _Kind | None = None
         self._geometry = Geometry(1, 1)
-        self._nothing = TileMask(np.zeros((1, 1), np.bool_))
         self._since_keyframe = 0
 
     def update(self, frame: Frame) -> Update:
         """The Update of ``frame``; what it writes counts as held from now on."""
         changed, keyframe = self._examine(frame)
         self._since_keyframe = 0 if keyframe else self._since_keyframe + 1
-        if keyframe is None and not changed.any():
-            return Update(frame, self._geometry, None, changed, self._nothing)
-        written = TileMask(np.ones_like(changed) if keyframe else changed)
-        self._held.write(planes_of(frame), written)
+        written = np.ones_like(changed) if keyframe else changed
+        if written.any():
+            self._held.write(planes_of(frame), written)
         return Update(frame, self._geometry, keyframe, changed, written)
 
     def _examine(self, frame: Frame) -> tuple[Mask, KeyframeReason | None]:
@@ -54,10 +49,9 @@ class Uploader:
         if kind != self._kind:
             reason: KeyframeReason = "first" if self._kind is None else "size"
             self._kind, self._geometry = kind, Geometry(frame.width, frame.height)
-            self._nothing = TileMask(np.zeros(self._geometry.tiles, np.bool_))
             return np.ones(self._geometry.tiles, np.bool_), reason
         held = self._held.planes()
-        changed = changed_tiles(planes_of(frame), held, self._settings.threshold, self._geometry, self._scratch)
+        changed = changed_tiles(planes_of(frame), held, self._settings.threshold, self._geometry)
         if frame.discontinuity:
             return changed, "discontinuity"
         if self._is_cut(frame.luma, held[0], changed):

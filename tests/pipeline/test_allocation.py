@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foveate.pipeline.cascade.problem import Problem
-from foveate.pipeline.cascade.rate_distortion import UNSEEN, RateDistortion
+from foveate.pipeline.cascade.quadtree import Quadtree
+from foveate.pipeline.cascade.rate_distortion import UNSEEN, RateDistortion, first_price, prices
 from foveate.pipeline.cascade.three_stage import ThreeStage
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.native.pruning import Allocator, Costs, Prices
 
 
 def problem(geometry, budget, errors, weight=None, kept=None, score=None):
@@ -211,6 +213,70 @@ def test_three_stage_never_selects_the_padding_or_more_than_there_is(merge):
     tokens = ThreeStage(merge).allocate(problem(geometry, 273, errors))
     assert len(tokens.lod) == 16
     assert (covered(tokens, geometry) == 1).all()
+
+
+def plain_tree(price, leaf, kept, inside, level, row, column):
+    """(cost, tokens) of the best tree under a node, by the definition, in float64."""
+    side = 1 << level
+    if not inside[row * side : (row + 1) * side, column * side : (column + 1) * side].any():
+        return 0.0, 0
+    if level == 0:
+        return (kept[row, column], 0) if kept is not None and kept[row, column] <= price else (price, 1)
+    parts = [
+        plain_tree(price, leaf, kept, inside, level - 1, 2 * row + i, 2 * column + j) for i in (0, 1) for j in (0, 1)
+    ]
+    cost, tokens = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    alone = float(leaf[level][row * side : (row + 1) * side, column * side : (column + 1) * side].sum()) + price
+    return (alone, 1) if alone < cost or (alone == cost and tokens > 1) else (cost, tokens)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 2**32 - 1), st.booleans(), st.integers(1, 120))
+def test_the_lowest_price_that_fits_is_taken_and_its_tree_is_the_best(width, height, seed, stream, budget):
+    rng = np.random.default_rng(seed)
+    geometry = Geometry(width, height)
+    errors = random_errors(rng, geometry.grid)
+    weight = ((0.1 + rng.random(geometry.grid)) * geometry.inside).astype(np.float32)
+    kept = (rng.random(geometry.grid) ** 4 * 1e6).astype(np.float32) if stream else None
+    tree = Quadtree(geometry.inside)
+    if not stream:
+        budget = max(budget, np.count_nonzero(tree.units[4]))
+    allocator = Allocator(tree.source, tree.units, tree.places, geometry.grid[1], 1)
+    guess = int(rng.integers(0, len(prices())))
+    costs = Costs(weight, errors, kept)
+    chosen = allocator.allocate(costs, budget, Prices(prices(), 0, guess), np.inf)  # no step gains enough to be taken
+    doubles = [None, *(error.astype(float) * weight for error in errors)]
+    losses = None if kept is None else kept.astype(float) * weight
+
+    def best(price):
+        roots = range(-(-geometry.grid[0] // 16)), range(-(-geometry.grid[1] // 16))
+        padded = [None if v is None else np.pad(v, ((0, 16), (0, 16))) for v in (*doubles, losses)]
+        inside = np.pad(geometry.inside, ((0, 16), (0, 16)))
+        parts = [plain_tree(price, padded[:5], padded[5], inside, 4, *root) for root in itertools.product(*roots)]
+        return sum(part[0] for part in parts), sum(part[1] for part in parts)
+
+    count, price = len(chosen.lod), float(prices()[chosen.price])
+    cost, tokens = best(price)
+    # float32 sums of up to 256 errors: a tie may fall either way.
+    assert abs(spent(chosen[:3], errors, weight, kept) + price * count - cost) <= 1e-4 * cost + 1e-3
+    assert count <= budget
+    assert abs(tokens - count) <= 3
+    if chosen.price > 0:
+        assert best(float(prices()[chosen.price - 1]))[1] >= budget - 2
+
+
+def test_what_came_before_does_not_matter():
+    geometry, rng = Geometry(640, 360), np.random.default_rng(4)
+    frames = [problem(geometry, 100, random_errors(rng, geometry.grid, 10.0**scale)) for scale in (5, 2, 7, 3)]
+    strategy = RateDistortion(1.0)
+    for frame in frames:
+        remembered, fresh = strategy.allocate(frame), RateDistortion(1.0).allocate(frame)
+        assert all((a == b).all() for a, b in zip(remembered, fresh, strict=True))
+
+
+@pytest.mark.parametrize(("gain", "power"), [(0.0, -10), (1.0, 0), (64.0, 6), (1e30, 50)])
+def test_no_price_below_the_least_gain(gain, power):
+    assert float(prices()[first_price(gain)]) == 2.0**power
 
 
 def test_equal_inputs_give_equal_tokens():

@@ -62,7 +62,7 @@ def test_changed_tiles_follow_the_definition_and_the_texture_stays_within_the_th
             expected |= tiles_of(means > threshold, update.geometry.tiles)
         if update.keyframe is None:
             assert (update.changed == expected).all()
-        tile = update.written.tiles
+        tile = update.written
         for plane, old in zip(planes, held, strict=True):
             side = 32 if plane.shape == (height, width) else 16
             mask = tile.repeat(side, 0).repeat(side, 1)[: plane.shape[0], : plane.shape[1]]
@@ -117,5 +117,5 @@ def test_a_keyframe_writes_every_tile_but_reports_only_what_changed():
     uploader.update(frame(1, flat(50)))
     update = uploader.update(frame(2, flat(50)))
     assert update.keyframe == "periodic"
-    assert update.written.all
+    assert update.written.all()
     assert not update.changed.any()

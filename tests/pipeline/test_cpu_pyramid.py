@@ -113,7 +113,7 @@ class Texture:
             self.planes = [plane.copy() for plane in planes]
         for mine, plane in zip(self.planes, planes, strict=True):
             side = 32 if plane.shape == planes[0].shape else 16
-            mask = update.written.tiles.repeat(side, 0).repeat(side, 1)[: plane.shape[0], : plane.shape[1]]
+            mask = update.written.repeat(side, 0).repeat(side, 1)[: plane.shape[0], : plane.shape[1]]
             mine[mask] = plane[mask]
 
 

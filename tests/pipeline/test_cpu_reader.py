@@ -7,8 +7,6 @@ from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.reader import Reader
-from foveate.pipeline.cpu.scratch import Scratch
-from foveate.pipeline.cpu.tile_mask import TileMask
 from foveate.pipeline.geometry import Geometry
 
 
@@ -35,8 +33,8 @@ def scene(request):
     rng = np.random.default_rng(0)
     small = (100, 150) if request.param else (200, 300)
     planes = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((200, 300), small, small)]
-    levels = Levels(geometry, request.param, Scratch())
-    levels.update(tuple(planes), TileMask(np.ones(geometry.tiles, np.bool_)))
+    levels = Levels(geometry, request.param)
+    levels.update(tuple(planes), np.ones(geometry.tiles, np.bool_))
     return geometry, levels, Reader(geometry, request.param)
 
 
@@ -90,7 +88,7 @@ def test_what_is_written_later_counts_against_the_reader(scene):
     changed[1, 2] = True
     chroma = np.full((200 >> levels.cb.base, 300 >> levels.cb.base), 9, np.uint8)
     planes = np.zeros((200, 300), np.uint8), chroma, chroma
-    levels.update(planes, TileMask(changed))
+    levels.update(planes, changed)
     error = reader.compare(levels, changed)
     assert (error[2:4, 4:6] > 0).all()
     error[2:4, 4:6] = 0

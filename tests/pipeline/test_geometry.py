@@ -1,14 +1,9 @@
-"""Rectangles, grids and covers of tile masks."""
+"""How pictures of any size are divided."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from foveate.pipeline.geometry import Geometry, Rect, around, loose_cover, tiles_to_cells
-
-masks = hnp.arrays(np.bool_, hnp.array_shapes(min_dims=2, max_dims=2, max_side=40))
+from foveate.pipeline.geometry import Geometry, tiles_to_cells
 
 
 @pytest.mark.parametrize(
@@ -28,40 +23,6 @@ def test_divisions_of_a_picture(size, tiles, grid, cells, span):
     assert geometry.cells == cells
     assert geometry.span == span
     assert geometry.level(4) == grid
-
-
-@given(masks)
-def test_a_loose_cover_holds_every_tile(mask):
-    covered = np.zeros_like(mask)
-    for rect in loose_cover(mask):
-        covered[rect.slices] = True
-    assert (covered | ~mask).all()
-    if not mask.any():
-        assert not covered.any()
-
-
-def test_far_apart_changes_stay_apart():
-    mask = np.zeros((40, 40), np.bool_)
-    mask[0, 0] = mask[39, 39] = True
-    assert sorted(loose_cover(mask)) == [Rect(0, 0, 1, 1), Rect(39, 39, 40, 40)]
-
-
-@given(masks.filter(np.any))
-def test_the_box_around_a_mask_is_tight(mask):
-    box = around(mask)
-    inner = mask[box.slices]
-    assert inner.sum() == mask.sum()
-    assert inner[0].any()
-    assert inner[-1].any()
-    assert inner[:, 0].any()
-    assert inner[:, -1].any()
-
-
-@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 5))
-def test_a_grown_rectangle_stays_inside(top, left, margin):
-    rect = Rect(top, left, top + 1, left + 1).grown(margin, 10, 10)
-    assert rect.top == max(top - margin, 0)
-    assert rect.right == min(left + 1 + margin, 10)
 
 
 def test_each_tile_is_four_cells():

@@ -1,0 +1,131 @@
+/* Which tiles of a frame differ from what the texture holds: any block whose mean absolute difference exceeds a threshold.
+
+   A block covers 8x8 pixels of level 0: 8x8 samples, or 4x4 of a plane at half resolution. Where a picture ends inside
+   a block, its edge is repeated. Sums are whole numbers, so the answer is exact. */
+
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+enum { BLOCKS_PER_TILE = 4 };
+
+/* One row of blocks of one plane, and what it is compared with. */
+typedef struct {
+    const uint8_t *now, *held;
+    int64_t now_stride, held_stride;
+} Band;
+
+#if defined(__SSE2__)
+
+/* Whether any of the four blocks side by side from ``left`` on, each ``side`` samples wide and high, exceeds ``limit``. */
+static inline int any_over(const Band *band, int32_t left, int32_t side, uint32_t limit)
+{
+    const uint8_t *now = band->now + left, *held = band->held + left;
+    __m128i sums[2] = {_mm_setzero_si128(), _mm_setzero_si128()}; /* of eight columns in each half */
+    for (int32_t y = 0; y < side; y++)
+        for (int32_t half = 0; half < side / 4; half++) {
+            __m128i a = _mm_loadu_si128((const __m128i *)(now + y * band->now_stride + 16 * half));
+            __m128i b = _mm_loadu_si128((const __m128i *)(held + y * band->held_stride + 16 * half));
+            sums[half] = _mm_add_epi32(sums[half], _mm_sad_epu8(a, b));
+        }
+    const __m128i most = _mm_set1_epi32((int32_t)limit);
+    __m128i over = _mm_or_si128(_mm_cmpgt_epi32(sums[0], most), _mm_cmpgt_epi32(sums[1], most));
+    if (!_mm_movemask_epi8(over)) return 0;
+    if (side == 8) return 1;
+    /* Eight columns are two blocks of a plane at half resolution: those on the left apart from those on the right. */
+    const __m128i lefts = _mm_set1_epi64x(0xffffffffLL), zero = _mm_setzero_si128();
+    sums[0] = sums[1] = zero;
+    for (int32_t y = 0; y < side; y++) {
+        __m128i a = _mm_loadu_si128((const __m128i *)(now + y * band->now_stride));
+        __m128i b = _mm_loadu_si128((const __m128i *)(held + y * band->held_stride));
+        __m128i apart = _mm_or_si128(_mm_subs_epu8(a, b), _mm_subs_epu8(b, a));
+        sums[0] = _mm_add_epi32(sums[0], _mm_sad_epu8(_mm_and_si128(apart, lefts), zero));
+        sums[1] = _mm_add_epi32(sums[1], _mm_sad_epu8(_mm_srli_epi64(apart, 32), zero));
+    }
+    return _mm_movemask_epi8(_mm_or_si128(_mm_cmpgt_epi32(sums[0], most), _mm_cmpgt_epi32(sums[1], most))) != 0;
+}
+
+#else
+
+static inline int any_over(const Band *band, int32_t left, int32_t side, uint32_t limit)
+{
+    for (int32_t block = 0; block < BLOCKS_PER_TILE; block++) {
+        uint32_t sum = 0;
+        for (int32_t y = 0; y < side; y++)
+            for (int32_t x = left + block * side; x < left + (block + 1) * side; x++)
+                sum += (uint32_t)abs((int)band->now[y * band->now_stride + x] - (int)band->held[y * band->held_stride + x]);
+        if (sum > limit) return 1;
+    }
+    return 0;
+}
+
+#endif
+
+static void mark_whole(const Band *band, int32_t tiles, int32_t side, uint32_t limit, uint8_t *mask)
+{
+    if (side == 8) {
+        for (int32_t tile = 0; tile < tiles; tile++)
+            if (!mask[tile]) mask[tile] = (uint8_t)any_over(band, tile * TILE, 8, limit);
+    } else {
+        for (int32_t tile = 0; tile < tiles; tile++)
+            if (!mask[tile]) mask[tile] = (uint8_t)any_over(band, tile * (TILE / 2), 4, limit);
+    }
+}
+
+/* The sum over one block at (top, left) that may reach over the plane's edge, which is repeated. */
+static uint32_t edge_block(const Plane *now, const Plane *held, int32_t top, int32_t left, int32_t side)
+{
+    uint32_t sum = 0;
+    for (int32_t y = top; y < top + side; y++) {
+        const uint8_t *a = now->samples + least(y, now->height - 1) * now->stride;
+        const uint8_t *b = held->samples + least(y, now->height - 1) * held->stride;
+        for (int32_t x = left; x < left + side; x++) {
+            int32_t at = least(x, now->width - 1);
+            sum += (uint32_t)abs((int)a[at] - (int)b[at]);
+        }
+    }
+    return sum;
+}
+
+/* ``mask`` uint8[rows, columns] of tiles, all set to 0 or 1. ``sides`` are the samples along a block of each plane, 8 or 4. */
+EXPORT void changed_tiles(const Plane now[3], const Plane held[3], const int32_t sides[3], double threshold,
+                          int32_t rows, int32_t columns, uint8_t *mask)
+{
+    memset(mask, 0, (size_t)rows * (size_t)columns);
+    for (int32_t plane = 0; plane < 3; plane++) {
+        int32_t side = sides[plane], tile = side * BLOCKS_PER_TILE;
+        uint32_t limit = (uint32_t)(threshold * side * side); /* a whole number exceeds the one if it exceeds the other */
+        for (int32_t top = 0; top < now[plane].height; top += side) {
+            uint8_t *row = mask + (ptrdiff_t)(top / tile) * columns;
+            Band band = {now[plane].samples + top * now[plane].stride, held[plane].samples + top * held[plane].stride,
+                         now[plane].stride, held[plane].stride};
+            int32_t whole = top + side <= now[plane].height ? now[plane].width / tile : 0;
+            mark_whole(&band, whole, side, limit, row);
+            for (int32_t left = whole * tile; left < now[plane].width; left += side)
+                if (!row[left / tile]) row[left / tile] = edge_block(&now[plane], &held[plane], top, left, side) > limit;
+        }
+    }
+}
+
+/* Copy the tiles of ``mask`` from one plane to another of its size. Widths are in bytes: a tile has ``side`` rows of
+   ``bytes``. */
+EXPORT void copy_tiles(const Plane *source, const Plane *target, int32_t side, int32_t bytes, int32_t rows,
+                       int32_t columns, const uint8_t *mask)
+{
+    for (int32_t row = 0; row < rows; row++)
+        for (int32_t column = 0; column < columns; column++) {
+            int32_t end = column;
+            while (end < columns && mask[row * columns + end]) end++;
+            if (end == column) continue;
+            int32_t left = column * bytes, width = least(end * bytes, source->width) - left;
+            for (int32_t y = row * side; width > 0 && y < least((row + 1) * side, source->height); y++)
+                memcpy((uint8_t *)target->samples + y * target->stride + left, source->samples + y * source->stride + left,
+                       (size_t)width);
+            column = end;
+        }
+}

@@ -1,0 +1,49 @@
+"""Calls change.c: the tiles in which two pictures differ, and copies of tiles."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.geometry import Mask
+from foveate.pipeline.native.library import POINTER, Plane, address, kernel, plane
+
+_INT = ctypes.c_int32
+_changed_tiles = kernel("changed_tiles", POINTER, POINTER, POINTER, ctypes.c_double, _INT, _INT, POINTER)
+_copy_tiles = kernel("copy_tiles", POINTER, POINTER, _INT, _INT, _INT, _INT, POINTER)
+
+_Planes = Sequence[NDArray[np.uint8]]
+_Sides = _INT * 3
+
+
+def changed_tiles(now: _Planes, held: _Planes, sides: Sequence[int], threshold: float, tiles: tuple[int, int]) -> Mask:
+    """bool[tiles]: the mean absolute difference of any block of any of the three planes exceeds ``threshold``.
+
+    ``sides`` are the samples along a block of each plane, 8 or 4: a quarter of a tile's. The edge is repeated to whole
+    blocks. Raises ValueError for planes of different shapes.
+    """
+    _same_shapes(now, held)
+    mask = np.empty(tiles, np.bool_)
+    both = ((Plane * 3)(*map(plane, planes)) for planes in (now, held))
+    _changed_tiles(*both, _Sides(*sides), threshold, *tiles, mask.ctypes.data)
+    return mask
+
+
+def copy_tiles(source: NDArray[Any], target: NDArray[Any], side: int, mask: Mask) -> None:
+    """Copy the tiles of ``mask``, ``side`` samples each, between planes of one shape that may end inside a tile."""
+    if source.dtype != target.dtype:
+        raise ValueError(f"planes must have one type, got {source.dtype} and {target.dtype}")
+    _same_shapes((source,), (target,))
+    both = (ctypes.byref(plane(samples.view(np.uint8))) for samples in (source, target))
+    tiles, bytes_across = mask.shape, side * source.itemsize
+    _copy_tiles(*both, side, bytes_across, *tiles, address(mask, np.bool_, tiles))
+
+
+def _same_shapes(first: _Planes, second: _Planes) -> None:
+    for one, other in zip(first, second, strict=True):
+        if one.shape != other.shape:
+            raise ValueError(f"planes must have one shape, got {one.shape} and {other.shape}")

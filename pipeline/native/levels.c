@@ -1,0 +1,251 @@
+/* Writes tiles into the levels: pixels, exact 2x2 means, the error of showing a cell at each level, and motion.
+
+   Everything is summed in whole numbers: the 256 pixels of a cell add up to at most 65,280, their squares to less than
+   2^24, and the squares of sums to less than 2^32. */
+
+#include "native.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One plane at all its levels. ``pixels`` is the base, uint8; ``coarse[k]`` is the k-th level above it, float32. All are
+   contiguous and padded to whole tiles; ``stride`` is the base's width. */
+typedef struct {
+    uint8_t *pixels;
+    float *coarse[TOP_LEVEL];
+    int64_t stride;
+    int32_t base; /* 0, or 1 for a plane at half resolution */
+    int32_t padding;
+} Pyramid;
+
+/* Where motion goes: the greatest change of luma at ``level`` in each cell, times ``scale``, clipped to 1. */
+typedef struct {
+    const void *before; /* luma of ``level`` before this update, in the pyramid's layout; null: motion is not kept */
+    const uint8_t *changed; /* tiles that count */
+    float *motion;          /* [grid] */
+    float scale;
+    int32_t level;
+} Motion;
+
+/* A tile in which the picture ends: its edge is repeated. */
+static void copy_edge(const Plane *source, Pyramid *into, int32_t top, int32_t left, int32_t side)
+{
+    int32_t width = least(side, source->width - left);
+    for (int32_t y = 0; y < side; y++) {
+        const uint8_t *from = source->samples + least(top + y, source->height - 1) * source->stride;
+        uint8_t *to = into->pixels + (top + y) * into->stride + left;
+        if (width > 0) memcpy(to, from + left, (size_t)width);
+        memset(to + greatest(width, 0), from[source->width - 1], (size_t)(side - greatest(width, 0)));
+    }
+}
+
+/* What follows is inlined with ``side`` known, so that the loops become vector instructions without remainders. Cells of a
+   tile are numbered row by row. Sums of columns are kept apart as long as possible. */
+#define INLINE static inline __attribute__((always_inline))
+
+enum { CELLS = CELLS_PER_TILE * CELLS_PER_TILE };
+
+INLINE void copy_pixels(const Plane *source, Pyramid *into, int32_t top, int32_t left, int32_t side)
+{
+    if (top + side > source->height || left + side > source->width) {
+        copy_edge(source, into, top, left, side);
+        return;
+    }
+    const uint8_t *from = source->samples + top * source->stride + left;
+    uint8_t *to = into->pixels + top * into->stride + left;
+    for (int32_t y = 0; y < side; y++) memcpy(to + y * into->stride, from + y * source->stride, (size_t)side);
+}
+
+/* Sums of two rows each, side by side: two neighbours are then read as one number of twice the width. */
+typedef union {
+    uint16_t one[TILE / 2 * TILE];
+    uint32_t two[TILE / 2 * TILE / 2];
+} Columns;
+
+/* sums[x] = the sum of neighbours 2x and 2x + 1, ``count`` of them. */
+INLINE void sum_pairs(const Columns *columns, int32_t count, uint16_t *restrict sums)
+{
+    for (int32_t x = 0; x < count; x++) sums[x] = (uint16_t)((columns->two[x] & 0xffff) + (columns->two[x] >> 16));
+}
+
+/* squares[cell] = sum of squares of the tile's pixels. */
+INLINE void square_pixels(const uint8_t *pixels, int64_t stride, int32_t side, uint32_t squares[CELLS])
+{
+    int32_t cell = side / CELLS_PER_TILE;
+    for (int32_t down = 0; down < CELLS_PER_TILE; down++) {
+        uint32_t columns[TILE] = {0};
+        for (int32_t y = down * cell; y < (down + 1) * cell; y++)
+            for (int32_t x = 0; x < side; x++) {
+                uint16_t square = (uint16_t)(pixels[y * stride + x] * pixels[y * stride + x]);
+                columns[x] += square;
+            }
+        for (int32_t across = 0; across < CELLS_PER_TILE; across++) {
+            uint32_t total = 0;
+            for (int32_t x = 0; x < cell; x++) total += columns[across * cell + x];
+            squares[down * CELLS_PER_TILE + across] = total;
+        }
+    }
+}
+
+/* sums[side / 2, side / 2] = sums of 2x2 pixels. */
+INLINE void sum_pixels(const uint8_t *pixels, int64_t stride, int32_t side, uint16_t *restrict sums)
+{
+    Columns columns;
+    for (int32_t y = 0; y < side / 2; y++)
+        for (int32_t x = 0; x < side; x++)
+            columns.one[y * side + x] = (uint16_t)(pixels[2 * y * stride + x] + pixels[(2 * y + 1) * stride + x]);
+    sum_pairs(&columns, side / 2 * side / 2, sums);
+}
+
+/* coarse[side / 2, side / 2] = sums of 2x2 of ``sums`` [side, side]. */
+INLINE void sum_again(const uint16_t *restrict sums, int32_t side, uint16_t *restrict coarse)
+{
+    Columns columns;
+    for (int32_t y = 0; y < side / 2; y++)
+        for (int32_t x = 0; x < side; x++)
+            columns.one[y * side + x] = (uint16_t)(sums[2 * y * side + x] + sums[(2 * y + 1) * side + x]);
+    sum_pairs(&columns, side / 2 * side / 2, coarse);
+}
+
+/* Squares of ``sums`` [side, side] per cell. */
+INLINE void square_sums(const uint16_t *restrict sums, int32_t side, uint32_t squares[CELLS])
+{
+    int32_t cell = side / CELLS_PER_TILE;
+    for (int32_t down = 0; down < CELLS_PER_TILE; down++) {
+        uint32_t columns[TILE / 2] = {0};
+        for (int32_t y = down * cell; y < (down + 1) * cell; y++)
+            for (int32_t x = 0; x < side; x++) {
+                uint32_t value = sums[y * side + x];
+                columns[x] += value * value;
+            }
+        for (int32_t across = 0; across < CELLS_PER_TILE; across++) {
+            uint32_t total = 0;
+            for (int32_t x = 0; x < cell; x++) total += columns[across * cell + x];
+            squares[down * CELLS_PER_TILE + across] = total;
+        }
+    }
+}
+
+INLINE void store_means(const uint16_t *restrict sums, float share, int32_t side, float *restrict into, int64_t stride)
+{
+    for (int32_t y = 0; y < side; y++)
+        for (int32_t x = 0; x < side; x++) into[y * stride + x] = (float)sums[y * side + x] * share;
+}
+
+/* One tile of one plane: where it comes from, and where its levels and errors go. */
+typedef struct {
+    const Plane *source;
+    Pyramid *into;
+    int32_t row, column, base;
+    double weight;
+    double (*errors)[CELLS];
+    uint32_t squares[CELLS]; /* of the pixels */
+} Job;
+
+/* The level ``step`` above the base, [side, side] in this tile, from its sums; ``coarse`` gets those of the next one. */
+INLINE void build_level(Job *job, int32_t step, int32_t side, const uint16_t *restrict sums, uint16_t *restrict coarse)
+{
+    uint32_t squares[CELLS];
+    int64_t stride = job->into->stride >> (step + 1);
+    double share = 1.0 / (double)(4 << (2 * step)); /* a sum covers 4^(step + 1) samples */
+    square_sums(sums, side, squares);
+    store_means(sums, (float)share, side, job->into->coarse[step] + job->row * side * stride + job->column * side, stride);
+    for (int32_t cell = 0; cell < CELLS; cell++)
+        job->errors[step + job->base][cell] += job->weight * ((double)job->squares[cell] - (double)squares[cell] * share);
+    if (side > CELLS_PER_TILE) sum_again(sums, side, coarse);
+}
+
+/* All levels of one tile of a plane with ``side`` pixels along a tile. */
+INLINE void build_levels(Job *job, int32_t side)
+{
+    uint16_t first[TILE / 2 * TILE / 2], second[TILE / 4 * TILE / 4], third[TILE / 8 * TILE / 8], fourth[CELLS];
+    const uint8_t *pixels = job->into->pixels + job->row * side * job->into->stride + job->column * side;
+    copy_pixels(job->source, job->into, job->row * side, job->column * side, side);
+    square_pixels(pixels, job->into->stride, side, job->squares);
+    sum_pixels(pixels, job->into->stride, side, first);
+    build_level(job, 0, side / 2, first, second);
+    build_level(job, 1, side / 4, second, third);
+    build_level(job, 2, side / 8, third, fourth);
+    if (side == TILE) build_level(job, 3, side / 16, fourth, NULL);
+}
+
+FOR_EACH_PROCESSOR
+static void build_whole(Job *job) { build_levels(job, TILE); }
+
+FOR_EACH_PROCESSOR
+static void build_half(Job *job) { build_levels(job, TILE / 2); }
+
+static void write_plane(const Plane *source, Pyramid *into, int32_t row, int32_t column, double weight,
+                        double errors[TOP_LEVEL][CELLS])
+{
+    Job job = {source, into, row, column, into->base, weight, errors, {0}};
+    if (into->base) build_half(&job);
+    else build_whole(&job);
+}
+
+/* A tile's luma at the level that motion looks at, as it is in ``planes`` (uint8 at level 0, else float32). */
+FOR_EACH_PROCESSOR
+static void read_tile(const void *samples, int32_t level, int64_t start, int64_t stride, float out[TILE * TILE])
+{
+    int32_t side = TILE >> level;
+    for (int32_t y = 0; y < side; y++)
+        for (int32_t x = 0; x < side; x++) {
+            int64_t at = start + y * stride + x;
+            out[y * side + x] = level ? ((const float *)samples)[at] : (float)((const uint8_t *)samples)[at];
+        }
+}
+
+/* The greatest difference in each of a tile's cells, scaled, into ``corner`` of the motion map. */
+FOR_EACH_PROCESSOR
+static void set_motion(const float *then, const float *now, const Motion *motion, float *corner, int64_t columns)
+{
+    int32_t cell = CELL >> motion->level, side = TILE >> motion->level;
+    for (int32_t c = 0; c < CELLS; c++) {
+        int32_t down = c / CELLS_PER_TILE, across = c % CELLS_PER_TILE;
+        float most = 0.0f;
+        for (int32_t y = down * cell; y < (down + 1) * cell; y++)
+            for (int32_t x = across * cell; x < (across + 1) * cell; x++) {
+                float change = fabsf(now[y * side + x] - then[y * side + x]);
+                most = change > most ? change : most;
+            }
+        most *= motion->scale;
+        corner[down * columns + across] = most < 1.0f ? most : 1.0f;
+    }
+}
+
+static void store_errors(double sums[TOP_LEVEL][CELLS], float *const errors[TOP_LEVEL],
+                         int64_t corner, int64_t columns)
+{
+    for (int32_t level = 0; level < TOP_LEVEL; level++)
+        for (int32_t cell = 0; cell < CELLS; cell++)
+            errors[level][corner + cell / CELLS_PER_TILE * columns + cell % CELLS_PER_TILE] = (float)sums[level][cell];
+}
+
+static void write_tile(const Plane source[3], Pyramid into[3], const double weights[3], float *const errors[TOP_LEVEL],
+                       const Motion *motion, int32_t row, int32_t column, int32_t columns)
+{
+    float then[TILE * TILE], now[TILE * TILE];
+    double sums[TOP_LEVEL][CELLS] = {{0}};
+    int64_t cells = (int64_t)columns * CELLS_PER_TILE, corner = row * CELLS_PER_TILE * cells + column * CELLS_PER_TILE;
+    int32_t level = motion->level, side = TILE >> level;
+    int64_t stride = into[0].stride >> level, start = row * side * stride + column * side;
+    int moving = motion->before && motion->changed[row * columns + column];
+    if (moving) read_tile(motion->before, level, start, stride, then);
+    for (int32_t plane = 0; plane < 3; plane++)
+        write_plane(&source[plane], &into[plane], row, column, weights[plane], sums);
+    store_errors(sums, errors, corner, cells);
+    if (!moving) return;
+    read_tile(level ? (const void *)into[0].coarse[level - 1] : (const void *)into[0].pixels, level, start, stride, now);
+    set_motion(then, now, motion, motion->motion + corner, cells);
+}
+
+/* Write the tiles of ``mask`` from the frame's planes. ``errors[level - 1]`` are float32[grid]: squared errors of a cell
+   shown at that level, summed over its samples in each plane, times the plane's weight. ``motion->before`` may be the
+   very planes that are written. */
+EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const double weights[3], float *const errors[TOP_LEVEL],
+                        const Motion *motion, int32_t rows, int32_t columns, const uint8_t *mask)
+{
+    for (int32_t row = 0; row < rows; row++)
+        for (int32_t column = 0; column < columns; column++)
+            if (mask[row * columns + column]) write_tile(source, into, weights, errors, motion, row, column, columns);
+}

@@ -1,0 +1,60 @@
+"""The shared library with the compiled kernels, and what their Python siblings share."""
+
+from __future__ import annotations
+
+import ctypes
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Plane(ctypes.Structure):
+    """One uint8 plane of a frame; see native.h."""
+
+    _fields_ = (
+        ("samples", ctypes.c_void_p),
+        ("stride", ctypes.c_int64),
+        ("width", ctypes.c_int32),
+        ("height", ctypes.c_int32),
+    )
+
+
+def _load() -> ctypes.CDLL:
+    folder = Path(__file__).parent
+    for suffix in EXTENSION_SUFFIXES:
+        path = folder / f"_kernels{suffix}"
+        if path.is_file():
+            return ctypes.CDLL(str(path))
+    raise ImportError("the compiled kernels are missing; install the package again, from a wheel or with a C compiler")
+
+
+def kernel(name: str, *arguments: type[Any], result: type[Any] | None = None) -> Any:
+    """The compiled function ``name``. Its arguments are pointers where no type says otherwise."""
+    function = getattr(LIBRARY, name)
+    function.argtypes = arguments
+    function.restype = result
+    return function
+
+
+def address(array: NDArray[Any], dtype: type[np.generic], shape: tuple[int, ...]) -> int:
+    """Where a contiguous array of this type and shape lies. Keep the array until the call has returned."""
+    if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
+        raise ValueError(
+            f"array must be contiguous {np.dtype(dtype)}{list(shape)}, got {array.dtype}{list(array.shape)}"
+        )
+    return int(array.ctypes.data)
+
+
+def plane(samples: NDArray[np.uint8]) -> Plane:
+    """A plane uint8[height, width] whose rows are contiguous. Keep the array until the call has returned."""
+    if samples.dtype != np.uint8 or samples.ndim != 2 or (samples.strides[1] != 1 and samples.shape[1] > 1):
+        raise ValueError(f"plane must be uint8[height, width] with contiguous rows, got {samples.dtype}{samples.shape}")
+    height, width = samples.shape
+    return Plane(samples.ctypes.data, samples.strides[0], width, height)
+
+
+LIBRARY = _load()
+POINTER = ctypes.c_void_p

@@ -1,0 +1,334 @@
+/* The tokens of the quadtree with the least weighted squared error for a budget.
+
+   For a price t per token the best tree is found bottom-up, J(n) = min(leaf, split, keep) (Chou, Lookabaugh and Gray,
+   1989); of equal costs the one with fewer tokens is taken. The price is the lowest of a given ascending list whose tree
+   fits the budget. What is left over is then spent on the single best steps.
+
+   Nodes are stored child-major: the first children of all nodes of the level above, then the second ones, and so on; so
+   that a sum over children is the sum of four contiguous quarters. All arithmetic is float32, sums in that order. */
+
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEVELS = TOP_LEVEL + 1 };
+
+typedef struct {
+    const int32_t *source;  /* [level-0 nodes]: the unit in the grid of units, or -1 beyond it */
+    const uint8_t *inside;  /* [level-0 nodes] */
+    const int32_t *units[LEVELS];           /* [level][nodes]: units inside the picture */
+    const int32_t *row[LEVELS], *column[LEVELS]; /* [level][nodes]: place in units of 2^level */
+    int32_t nodes[LEVELS];
+    int32_t unit_columns;   /* of the grid of units */
+    int32_t merge;          /* 1 or 2: a unit is merge x merge cells */
+} Quadtree;
+
+typedef struct {
+    const float *weight;            /* [grid of cells] */
+    const float *errors[TOP_LEVEL]; /* [grid]: squared error when shown at level 1..4 */
+    const float *kept;              /* [grid]: squared error when shown nothing; null: that is not allowed */
+    const float *prices;            /* ascending */
+    int32_t least, most;            /* the prices that may be chosen: [least, most] */
+    int32_t guess;                  /* where to look first */
+    int32_t budget;                 /* in units */
+    float min_gain;                 /* what a single step must gain per token */
+} Task;
+
+typedef struct {
+    float *leaf[LEVELS]; /* cost of one token, without its price */
+    float *kept;         /* level 0 */
+    float *cost;
+    int32_t *tokens;
+    uint8_t *better[LEVELS]; /* better shown as one token than split */
+    uint8_t *active;
+    uint8_t *leaves[LEVELS]; /* the chosen tree */
+    uint8_t *skipped;        /* level 0: inside, and without a token */
+} Memory;
+
+typedef struct {
+    float rate; /* gain per token */
+    int32_t level, node, extra;
+} Step;
+
+/* out[n] of in[4n]; may be done in place. */
+FOR_EACH_PROCESSOR
+static void sum_children(const float *in, int32_t n, float *out)
+{
+    for (int32_t i = 0; i < n; i++) out[i] = ((in[i] + in[n + i]) + in[2 * n + i]) + in[3 * n + i];
+}
+
+static void weigh(const Quadtree *q, const float *weight, const float *error, float *out)
+{
+    int32_t cells = q->unit_columns * q->merge;
+    for (int32_t i = 0; i < q->nodes[0]; i++) {
+        int32_t unit = q->source[i];
+        if (unit < 0) {
+            out[i] = 0.0f;
+        } else if (q->merge == 1) {
+            out[i] = error[unit] * weight[unit];
+        } else {
+            int64_t at = (int64_t)(unit / q->unit_columns) * 2 * cells + (unit % q->unit_columns) * 2;
+            float left = error[at] * weight[at] + error[at + cells] * weight[at + cells];
+            out[i] = left + (error[at + 1] * weight[at + 1] + error[at + cells + 1] * weight[at + cells + 1]);
+        }
+    }
+}
+
+static void find_costs(const Quadtree *q, const Task *task, Memory *m)
+{
+    memset(m->leaf[0], 0, sizeof(float) * (size_t)q->nodes[0]);
+    for (int32_t level = 1; level <= TOP_LEVEL; level++) {
+        weigh(q, task->weight, task->errors[level - 1], m->cost);
+        for (int32_t k = 1; k < level; k++) sum_children(m->cost, q->nodes[k], m->cost);
+        sum_children(m->cost, q->nodes[level], m->leaf[level]);
+    }
+    if (task->kept) weigh(q, task->weight, task->kept, m->kept);
+}
+
+/* Costs and tokens of the level-1 nodes if split. */
+FOR_EACH_PROCESSOR
+static void split_bottom(const Quadtree *q, const float *kept, float price, float *restrict cost, int32_t *restrict tokens)
+{
+    int32_t n = q->nodes[1];
+    if (!kept) {
+        for (int32_t i = 0; i < n; i++) {
+            tokens[i] = q->units[1][i];
+            cost[i] = price * (float)q->units[1][i];
+        }
+        return;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        float sum = 0.0f;
+        int32_t count = 0;
+        for (int32_t child = 0; child < 4; child++) {
+            float value = kept[child * n + i];
+            sum += value < price ? value : price;
+            count += price < value;
+        }
+        cost[i] = sum;
+        tokens[i] = count;
+    }
+}
+
+FOR_EACH_PROCESSOR
+static void take_better(const float *restrict leaf, float price, int32_t n, float *restrict cost, int32_t *restrict tokens,
+                        uint8_t *restrict better)
+{
+    for (int32_t i = 0; i < n; i++) {
+        float alone = leaf[i] + price;
+        int32_t take = (alone < cost[i]) | ((alone == cost[i]) & (tokens[i] > 1));
+        cost[i] = take ? alone : cost[i];
+        tokens[i] = take ? 1 : tokens[i];
+        better[i] = (uint8_t)take;
+    }
+}
+
+FOR_EACH_PROCESSOR
+static void count_children(int32_t *tokens, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) tokens[i] = tokens[i] + tokens[n + i] + tokens[2 * n + i] + tokens[3 * n + i];
+}
+
+/* The best tree for a price: the number of its tokens, and ``better``. */
+static int32_t prune(const Quadtree *q, const Task *task, Memory *m, float price)
+{
+    split_bottom(q, task->kept ? m->kept : NULL, price, m->cost, m->tokens);
+    for (int32_t level = 1; level <= TOP_LEVEL; level++) {
+        int32_t n = q->nodes[level];
+        if (level > 1) {
+            sum_children(m->cost, n, m->cost);
+            count_children(m->tokens, n);
+        }
+        take_better(m->leaf[level], price, n, m->cost, m->tokens, m->better[level]);
+    }
+    int32_t count = 0;
+    for (int32_t i = 0; i < q->nodes[TOP_LEVEL]; i++) count += m->tokens[i];
+    return count;
+}
+
+/* The lowest price in [least, most] whose tree fits. Counts never grow with the price; the dearest one always fits. */
+static int32_t find_price(const Quadtree *q, const Task *task, Memory *m)
+{
+    int32_t dear = task->most, cheap = task->least - 1; /* fits, does not fit */
+    int32_t at = least(greatest(task->guess, task->least), task->most), stride = 2;
+    while (dear - cheap > 1) {
+        int fits = prune(q, task, m, task->prices[at]) <= task->budget;
+        if (fits) dear = at;
+        else cheap = at;
+        if (dear == task->most || cheap == task->least - 1) {
+            at = fits ? greatest(at - stride, cheap + 1) : least(at + stride, dear - 1);
+            stride *= 8;
+        } else {
+            at = cheap + (dear - cheap) / 2;
+        }
+    }
+    return dear;
+}
+
+/* The tree of the last pruning, as leaves per level; returns its tokens. */
+static int32_t take_tree(const Quadtree *q, const Task *task, Memory *m, float price)
+{
+    int32_t count = 0;
+    memset(m->active, 1, (size_t)q->nodes[TOP_LEVEL]);
+    for (int32_t level = TOP_LEVEL; level > 0; level--) {
+        int32_t n = q->nodes[level];
+        for (int32_t i = 0; i < n; i++) {
+            m->leaves[level][i] = m->active[i] & m->better[level][i];
+            m->active[i] &= (uint8_t)!m->better[level][i];
+            count += m->leaves[level][i];
+        }
+        for (int32_t child = 1; child < 4; child++) memcpy(m->active + child * n, m->active, (size_t)n);
+    }
+    for (int32_t i = 0; i < q->nodes[0]; i++) {
+        uint8_t token = m->active[i] & (uint8_t)(task->kept ? price < m->kept[i] : q->inside[i]);
+        m->leaves[0][i] = token;
+        m->skipped[i] = m->active[i] & q->inside[i] & (uint8_t)!token;
+        count += token;
+    }
+    return count;
+}
+
+/* Whether ``a`` is to be taken before ``b``. */
+static int sooner(const Step *a, const Step *b)
+{
+    if (a->rate != b->rate) return a->rate > b->rate;
+    if (a->level != b->level) return a->level < b->level;
+    return a->node < b->node;
+}
+
+static void push(Step *heap, int32_t *size, Step step)
+{
+    int32_t at = (*size)++;
+    while (at > 0 && sooner(&step, &heap[(at - 1) / 2])) {
+        heap[at] = heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    heap[at] = step;
+}
+
+static Step pop(Step *heap, int32_t *size)
+{
+    Step first = heap[0], last = heap[--(*size)];
+    int32_t at = 0;
+    for (int32_t child = 1; child < *size; child = 2 * at + 1) {
+        if (child + 1 < *size && sooner(&heap[child + 1], &heap[child])) child++;
+        if (!sooner(&heap[child], &last)) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = last;
+    return first;
+}
+
+/* Offer the step of showing a skipped unit (level 0), or of splitting a leaf. */
+static void offer(const Quadtree *q, const Task *task, const Memory *m, int32_t level, int32_t node, int32_t room,
+                  Step *heap, int32_t *size)
+{
+    float gain;
+    int32_t extra = 1;
+    if (level == 0) {
+        gain = m->kept[node];
+    } else {
+        int32_t n = q->nodes[level];
+        const float *below = m->leaf[level - 1] + node;
+        gain = m->leaf[level][node] - (((below[0] + below[n]) + below[2 * n]) + below[3 * n]);
+        extra = -1;
+        for (int32_t child = 0; child < 4; child++) extra += q->units[level - 1][child * n + node] > 0;
+    }
+    if (extra >= 1 && extra <= room && gain > (float)extra * task->min_gain)
+        push(heap, size, (Step){gain / (float)extra, level, node, extra});
+}
+
+/* Spend ``room`` tokens on the best steps, one at a time. */
+static void fill(const Quadtree *q, const Task *task, Memory *m, int32_t room, Step *heap)
+{
+    int32_t size = 0;
+    for (int32_t i = 0; task->kept && i < q->nodes[0]; i++)
+        if (m->skipped[i]) offer(q, task, m, 0, i, room, heap, &size);
+    for (int32_t level = 1; level <= TOP_LEVEL; level++)
+        for (int32_t i = 0; i < q->nodes[level]; i++)
+            if (m->leaves[level][i]) offer(q, task, m, level, i, room, heap, &size);
+    while (room > 0 && size > 0) {
+        Step step = pop(heap, &size);
+        if (step.extra > room) continue;
+        room -= step.extra;
+        if (step.level == 0) {
+            m->leaves[0][step.node] = 1;
+            continue;
+        }
+        m->leaves[step.level][step.node] = 0;
+        for (int32_t child = 0; child < 4; child++) {
+            int32_t node = child * q->nodes[step.level] + step.node;
+            if (!q->units[step.level - 1][node]) continue;
+            m->leaves[step.level - 1][node] = 1;
+            if (step.level > 1) offer(q, task, m, step.level - 1, node, room, heap, &size);
+        }
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* The tokens, from coarse to fine, then row by row. Returns how many. */
+static int32_t list_tokens(const Quadtree *q, const Memory *m, uint32_t *places, uint8_t *lod, int32_t *row, int32_t *column)
+{
+    int32_t count = 0;
+    for (int32_t level = TOP_LEVEL; level >= 0; level--) {
+        int32_t start = count;
+        for (int32_t i = 0; i < q->nodes[level]; i++) {
+            if (!m->leaves[level][i]) continue;
+            for (int32_t part = 0; part < q->merge * q->merge; part++)
+                places[count++] = (uint32_t)(q->row[level][i] * q->merge + part / q->merge) << 16 |
+                                  (uint32_t)(q->column[level][i] * q->merge + part % q->merge);
+        }
+        qsort(places + start, (size_t)(count - start), sizeof *places, ascending);
+        for (int32_t i = start; i < count; i++) {
+            lod[i] = (uint8_t)level;
+            row[i] = (int32_t)(places[i] >> 16);
+            column[i] = (int32_t)(places[i] & 0xffff);
+        }
+    }
+    return count;
+}
+
+static void *carve(uint8_t **memory, int32_t count, size_t size)
+{
+    void *part = *memory;
+    *memory += ((size_t)count * size + 63) / 64 * 64;
+    return part;
+}
+
+/* Bytes of working memory that ``allocate_tokens`` needs for a quadtree. */
+EXPORT int64_t allocation_memory(const Quadtree *q)
+{
+    return 64 * 32 + (int64_t)q->nodes[0] * 64;
+}
+
+/* Choose the tokens. ``lod``, ``row`` and ``column`` hold merge^2 * budget each. ``price`` becomes the index of the chosen
+   price. Returns the number of tokens. */
+EXPORT int32_t allocate_tokens(const Quadtree *q, const Task *task, uint8_t *memory, uint8_t *lod, int32_t *row,
+                               int32_t *column, int32_t *price)
+{
+    Memory m;
+    for (int32_t level = 0; level <= TOP_LEVEL; level++) {
+        m.leaf[level] = carve(&memory, q->nodes[level], sizeof(float));
+        m.better[level] = carve(&memory, q->nodes[level], 1);
+        m.leaves[level] = carve(&memory, q->nodes[level], 1);
+    }
+    m.kept = carve(&memory, q->nodes[0], sizeof(float));
+    m.cost = carve(&memory, q->nodes[0], sizeof(float));
+    m.tokens = carve(&memory, q->nodes[1], sizeof(int32_t));
+    m.active = carve(&memory, q->nodes[0], 1);
+    m.skipped = carve(&memory, q->nodes[0], 1);
+    Step *heap = carve(&memory, 2 * q->nodes[0], sizeof(Step));
+    find_costs(q, task, &m);
+    *price = find_price(q, task, &m);
+    prune(q, task, &m, task->prices[*price]);
+    int32_t room = task->budget - take_tree(q, task, &m, task->prices[*price]);
+    if (*price > task->least && room > 0) fill(q, task, &m, room, heap);
+    return list_tokens(q, &m, (uint32_t *)heap, lod, row, column);
+}
