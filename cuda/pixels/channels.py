@@ -10,7 +10,7 @@ from foveate.cuda.device import Device, Stream
 from foveate.cuda.pixels.write import plane_pointers
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cpu.local_channels import SALIENCY_GAIN, luma_range
+from foveate.pipeline.cpu.stack import gains_of
 
 _THREADS = 256
 _PLANE = np.dtype([("base", np.uint64), ("levels", np.uint64, (4,))], align=True)
@@ -24,17 +24,16 @@ class LocalChannels:
         rows, columns = state.geometry.tiles
         self._tiles = rows * columns
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("local_channels")
-        black, span = luma_range(state.colour)
-        chroma_span = 255.0 if state.colour.full_range else 224.0
+        gains = gains_of(state.colour)
         self._parameters = struct(
             state=(np.uint64, state.frame.pointer),
             written=(np.uint64, state.written.pointer),
             planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
             **{name: (np.uint64, state.channel(name).pointer) for name in _COMPUTED},
-            black=(np.float32, black),
-            span=(np.float32, span),
-            luma_gain=(np.float32, SALIENCY_GAIN / span / 3),
-            chroma_gain=(np.float32, SALIENCY_GAIN / chroma_span / 3),
+            black=(np.float32, gains.black),
+            span=(np.float32, gains.span),
+            luma_gain=(np.float32, gains.luma),
+            chroma_gain=(np.float32, gains.chroma),
             tile_rows=(np.int32, rows),
             tile_columns=(np.int32, columns),
             level=(np.int32, analysis_level),

@@ -10,7 +10,7 @@ from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import DeviceArray
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState, PlaneLevels
-from foveate.pipeline.cpu.local_channels import luma_range
+from foveate.pipeline.cpu.stack import gains_of
 
 _THREADS = 256
 _MOST_BLOCKS = 1056  # eight for each of the 132 processors of the largest cards; more would only take turns
@@ -34,7 +34,7 @@ class Write:
             planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
             errors=(np.uint64, state.errors.pointer),
             motion=(np.uint64, state.channel("motion").pointer),
-            inverse_span=(np.float32, 1.0 / luma_range(state.colour)[1]),
+            inverse_span=(np.float32, 1.0 / gains_of(state.colour).span),
             width=(np.int32, geometry.width),
             height=(np.int32, geometry.height),
             tile_rows=(np.int32, rows),

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from foveate.cuda.device import Stream
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES
-from foveate.pipeline.cpu.pyramid import State, edge_distance, pyramid
+from foveate.pipeline.cpu.pyramid import EDGE_CELL, EDGE_REACH, State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame, Plane
+from foveate.pipeline.native.distance import edge_distance
 from foveate.pipeline.settings import ChangeSettings, Settings
 
 pytestmark = pytest.mark.gpu
@@ -91,7 +92,7 @@ def assert_same_maps(pixels: Pixels, expected: State, stream: Stream) -> None:
     for name, values in channels.items():
         if name != "edge_distance":  # a cell close to the limit may count as an edge for one only
             assert_close(values, expected.grid[name], name, CHANNEL_ERROR)
-    distance = edge_distance(channels["edges"], channels["edges_inverted"])
+    distance = edge_distance(channels["edges"], channels["edges_inverted"], EDGE_CELL, EDGE_REACH)
     assert np.array_equal(channels["edge_distance"], distance)
     for level, (values, cpu) in enumerate(
         zip(pixels.state.errors.download(stream), expected.errors, strict=True), start=1
