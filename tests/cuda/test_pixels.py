@@ -66,7 +66,7 @@ def by_cpu(sequence: list[Frame], settings: Settings) -> Iterator[State]:
 def assert_same_pixels(pixels: Pixels, expected: State, stream: Stream) -> None:
     state = pixels.state
     assert np.array_equal(state.changed.download(stream), expected.update.changed.astype(np.uint8))
-    assert np.array_equal(state.written.download(stream), expected.update.written.tiles.astype(np.uint8))
+    assert np.array_equal(state.written.download(stream), expected.update.written.astype(np.uint8))
     for plane, cpu in zip(state.planes, expected.levels.planes, strict=True):
         for level in range(plane.base, 5):
             assert np.array_equal(plane.level(level).download(stream), cpu.level(level)), (plane.base, level)
@@ -77,9 +77,9 @@ def assert_same_decisions(pixels: Pixels, expected: State, stream: Stream) -> No
     assert KEYFRAMES[state["keyframe"]] == update.keyframe
     assert bool(state["forgets"]) == update.forgets
     assert state["changed_count"] == update.changed.sum()
-    assert state["dirty_count"] == update.written.tiles.sum()
+    assert state["dirty_count"] == update.written.sum()
     dirty = pixels.state.dirty.download(stream)[: state["dirty_count"]]
-    assert sorted(dirty) == np.flatnonzero(update.written.tiles).tolist()
+    assert sorted(dirty) == np.flatnonzero(update.written).tolist()
 
 
 def assert_close(values: NDArray[Any], expected: NDArray[Any], name: str, error: float) -> None:
