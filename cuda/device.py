@@ -100,7 +100,10 @@ class Device:
         return int(free), int(total)
 
     def synchronize(self) -> None:
-        """Wait for everything. Raises EngineError where a kernel failed."""
+        """Wait for everything in the context, other threads' work too. Raises EngineError where a kernel failed.
+
+        Not while a thread captures: waiting for a stream is enough for what was enqueued there.
+        """
         with self.errors():
             self._driver.Context.synchronize()
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from foveate.cuda.device import Stream, checked
+from foveate.pipeline.errors import EngineError
+
+_capturing = threading.Lock()
+
+
+@contextmanager
+def no_capture() -> Iterator[None]:
+    """No thread captures meanwhile: for calls that wait for the whole context, which would spoil a capture."""
+    with _capturing:
+        yield
 
 
 class Graph:
@@ -17,11 +29,12 @@ class Graph:
         self._driver = driver
         handle = int(stream.handle)
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        checked(driver.cuStreamBeginCapture(handle, mode))
-        try:
-            enqueue(stream)
-        finally:
-            captured = driver.cuStreamEndCapture(handle)
+        with no_capture():
+            checked(driver.cuStreamBeginCapture(handle, mode))
+            try:
+                enqueue(stream)
+            finally:
+                captured = driver.cuStreamEndCapture(handle)
         graph = checked(captured)
         try:
             self._executable = checked(driver.cuGraphInstantiate(graph, 0))
@@ -35,3 +48,13 @@ class Graph:
     def free(self) -> None:
         """Release. The last launch must have ended."""
         checked(self._driver.cuGraphExecDestroy(self._executable))
+
+
+def captured(stream: Stream, enqueue: Callable[[Stream], None]) -> Graph | None:
+    """A Graph; None where another library's call in another thread spoilt the capture: it can be tried again."""
+    try:
+        return Graph(stream, enqueue)
+    except EngineError as error:
+        if "CAPTURE" in str(error):
+            return None
+        raise

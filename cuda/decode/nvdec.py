@@ -13,6 +13,7 @@ import numpy as np
 
 from foveate.cuda.decode.surfaces import Surface, SurfacePool
 from foveate.cuda.device import INSTALL, Device, gpu_problem
+from foveate.cuda.graph import no_capture
 
 _LIBRARIES: Final = ("libnvcuvid.so.1", "libnvidia-encode.so.1")  # the second is loaded even for decoding
 _CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9", "libdav1d": "AV1", "av1": "AV1"}
@@ -75,10 +76,9 @@ def capabilities(gpu: int, codec: str, depth: int) -> Limits | None:
         )
     except (RuntimeError, nvc.PyNvVCException):
         return None
-    told = {name.lower().replace("_", ""): int(value) for name, value in dict(told).items()}
-    if not told.get("numdecoderengines", 1) or not told.get("maxwidth"):
+    if not told["supported"]:
         return None
-    return Limits(told["minwidth"], told["minheight"], told["maxwidth"], told["maxheight"])
+    return Limits(told["width_min"], told["height_min"], told["width_max"], told["height_max"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,13 +101,14 @@ class Nvdec:
         self._nvc = nvc
         self._stream = device.stream()
         self._pool = SurfacePool(device)
-        self._decoder: Any = nvc.CreateDecoder(
-            gpuid=device.index,
-            codec=getattr(nvc.cudaVideoCodec, _CODECS[codec]),
-            cudacontext=device.context_handle,
-            cudastream=int(self._stream.handle),
-            usedevicememory=True,
-        )
+        with no_capture():
+            self._decoder: Any = nvc.CreateDecoder(
+                gpuid=device.index,
+                codec=getattr(nvc.cudaVideoCodec, _CODECS[codec]),
+                cudacontext=device.context_handle,
+                cudastream=int(self._stream.handle),
+                usedevicememory=True,
+            )
 
     def decode(self, data: bytes, pts: int) -> Iterator[Picture]:
         """The pictures that ``data``, one packet in Annex B form, brings to light; without data: the last ones."""
@@ -136,7 +137,8 @@ class Nvdec:
 
     def close(self) -> None:
         """Release the decoder; pictures that are still held stay valid."""
-        self._decoder = None
+        with no_capture():
+            self._decoder = None
         self._pool.close()
 
 

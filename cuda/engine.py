@@ -1,0 +1,208 @@
+"""The CUDA engine: one thread owns the GPU, one graph launch does all the work of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from foveate.cuda.cascade.cascade import Cascade
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.frames import AnyFrame, DeviceFrame, Staging
+from foveate.cuda.graph import Graph, captured
+from foveate.cuda.memory import Memory
+from foveate.cuda.pixels.pixels import Pixels
+from foveate.cuda.state import FRAME_INPUT, KEYFRAMES
+from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.chain import Sharing
+from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.selection import KeyframeReason, Step
+from foveate.pipeline.settings import Settings
+
+_SLOTS = 2  # frames on their way: one at work on the device, one being unpacked on the host
+_FIRST_WITH_GRAPH = 1  # frame 0 is enqueued kernel by kernel, which also loads them
+
+GivenFlow = Callable[[int], Flow | None]
+_Kind = tuple[int, int, bool, Colour, Any]
+
+
+class CudaEngine:
+    """See pipeline.engine.Engine. All three stages, and a source with frames on the device, share one thread."""
+
+    name: Final = "cuda"
+    shares_thread: Sharing = "always"
+
+    def __init__(self, settings: Settings, feedback: Feedback, flow: GivenFlow | None = None) -> None:
+        """``flow`` gives the Flow of each frame by its index, instead of the search: to compare engines."""
+        self._settings = settings
+        self._feedback = feedback
+        self._flow = flow
+        self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
+        self._session: _Session | None = None
+
+    def upload(self, frames: Iterable[AnyFrame]) -> Iterator[_Arrived]:
+        """Bring each frame to the device, which ``cascade`` has taken."""
+        for frame in frames:
+            if self._session is None or self._session.kind != _kind(frame):
+                self._session = self._next_session(frame)
+            yield self._session.bring(frame)
+
+    def pyramid(self, updates: Iterable[_Arrived]) -> Iterator[_Arrived]:
+        """Enqueue each frame's work, the Cascade's as well."""
+        for arrived in updates:
+            arrived.session.launch(arrived)
+            yield arrived
+
+    def cascade(self, states: Iterable[_Arrived]) -> Iterator[Step]:
+        """Unpack the Selection of each frame while the next one is at work. Holds the device for all three stages."""
+        with Device() as device, device.errors():
+            self._open = device, device.stream()
+            try:
+                yield from _unpacked(states)
+            finally:
+                session, self._session, self._open = self._session, None, None
+                if session is not None:
+                    session.end()
+
+    def _next_session(self, frame: AnyFrame) -> _Session:
+        if self._open is None:
+            raise RuntimeError("upload must be read by the engine's own cascade")
+        device, stream = self._open
+        anew: KeyframeReason = "size" if self._session else "first"
+        session = _Session(device, frame, anew, self._settings, self._feedback, stream, self._flow)
+        session.before = self._session
+        return session
+
+
+def _unpacked(states: Iterable[_Arrived]) -> Iterator[Step]:
+    """One frame behind what is enqueued."""
+    pending: _Arrived | None = None
+    for arrived in states:
+        if pending is not None:
+            yield pending.session.finish(pending)
+            if pending.session is not arrived.session:
+                arrived.session.forget_before()
+        pending = arrived
+        del arrived  # not to be held while waiting for the next one
+    if pending is not None:
+        yield pending.session.finish(pending)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Arrived:
+    """A frame whose pixels are on the device, or on their way there."""
+
+    session: _Session
+    frame: AnyFrame
+    slot: int
+
+
+class _Slot:
+    """What one frame on its way needs for itself."""
+
+    def __init__(self, memory: Memory, frame: AnyFrame, stream: Stream) -> None:
+        self.given = memory.pinned((1,), FRAME_INPUT).reshape(())
+        self.staging = None if isinstance(frame, DeviceFrame) else Staging(memory, frame, stream)
+        self.graph: Graph | None = None
+        self.done = memory.device.event()
+
+    def free(self) -> None:
+        """Release the graph."""
+        if self.graph is not None:
+            self.graph.free()
+
+
+class _Session:
+    """Everything for frames of one size, colour and kind."""
+
+    def __init__(
+        self,
+        device: Device,
+        frame: AnyFrame,
+        anew: KeyframeReason,
+        settings: Settings,
+        feedback: Feedback,
+        stream: Stream,
+        flow: GivenFlow | None,
+    ) -> None:
+        self.kind = _kind(frame)
+        self.before: _Session | None = None  # whose last frame may still be at work
+        self._device, self._stream = device, stream
+        self._anew = KEYFRAMES.index(anew)
+        self._count = 0
+        geometry = Geometry(frame.width, frame.height)
+        with ExitStack() as undo:
+            memory = Memory(device)
+            undo.callback(memory.free)
+            self._pixels = Pixels(device, geometry, frame.colour, frame.subsampled, settings, stream)
+            undo.callback(self._pixels.free)
+            self._cascade = Cascade(device, self._pixels.state, settings, feedback, stream, flow)
+            undo.callback(self._cascade.free)
+            self._slots = [_Slot(memory, frame, stream) for _ in range(_SLOTS)]
+            for slot in self._slots:
+                undo.callback(slot.free)
+            undo.callback(stream.synchronize)
+            self._releasing = undo.pop_all()
+
+    def bring(self, frame: AnyFrame) -> _Arrived:
+        """Enqueue the copy of a host frame's planes, and note what the kernels must know of it."""
+        number = self._count % _SLOTS
+        slot = self._slots[number]
+        if isinstance(frame, DeviceFrame):
+            frame.describe(slot.given)
+        else:
+            assert slot.staging is not None
+            slot.staging.bring(frame, slot.given, self._stream)
+        slot.given["number"] = self._count
+        slot.given["anew"] = self._anew if self._count == 0 else 0
+        slot.given["discontinuity"] = frame.discontinuity
+        return _Arrived(self, frame, number)
+
+    def launch(self, arrived: _Arrived) -> None:
+        """Enqueue the frame's work."""
+        with self._device.errors():
+            self._launch(arrived, self._slots[arrived.slot])
+
+    def _launch(self, arrived: _Arrived, slot: _Slot) -> None:
+        slot.given["fed"] = self._cascade.begin(arrived.frame.index, self._stream)
+        if slot.graph is None and self._count >= _FIRST_WITH_GRAPH:
+            slot.graph = captured(self._stream, lambda stream: self._enqueue(arrived.slot, stream))
+        if slot.graph is None:
+            self._enqueue(arrived.slot, self._stream)
+        else:
+            slot.graph.launch(self._stream)
+        slot.done.record(self._stream)
+        self._count += 1
+
+    def _enqueue(self, number: int, stream: Stream) -> None:
+        self._pixels.frame.copy_from(self._slots[number].given, stream)
+        self._pixels.enqueue(stream)
+        self._cascade.enqueue(stream)
+        self._cascade.fetch(number, stream)
+
+    def finish(self, arrived: _Arrived) -> Step:
+        """Wait for the frame's work, and unpack its Selection."""
+        with self._device.errors():
+            self._slots[arrived.slot].done.synchronize()
+        selection = self._cascade.selection(cast(Frame, arrived.frame), arrived.slot)
+        return Step(cast(Frame, arrived.frame), selection)
+
+    def forget_before(self) -> None:
+        """Release the session before this one, whose last frame has been unpacked."""
+        before, self.before = self.before, None
+        if before is not None:
+            before.end()
+
+    def end(self) -> None:
+        """Wait, and release everything."""
+        self.forget_before()
+        self._releasing.close()
+
+
+def _kind(frame: AnyFrame) -> _Kind:
+    """What frames of one session have in common."""
+    samples = frame.pixels.dtype if isinstance(frame, DeviceFrame) else None
+    return frame.width, frame.height, frame.subsampled, frame.colour, samples

@@ -1,0 +1,268 @@
+"""The CUDA engine end to end: against the CPU engine, from files decoded by the hardware, and on every way out."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foveate.cuda.engine import CudaEngine
+from foveate.cuda.frames import DeviceFrame
+from foveate.pipeline import open_stream
+from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.cpu import cascade as cpu_cascade
+from foveate.pipeline.cpu.engine import CpuEngine
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import AllocationSettings, Settings, SourceSettings
+from foveate.pipeline.sources import open_source
+
+pytestmark = pytest.mark.gpu
+
+EQUAL = 0.99
+"""Share of tokens that both engines choose: maps differ in their last bits, which moves tokens at the cut."""
+CLIPS = ["pedestrians", "bunny", "tree"]
+
+
+def run(engine: Any, frames: list[Frame]) -> list[Selection]:
+    return [step.selection for step in engine.cascade(engine.pyramid(engine.upload(iter(frames))))]
+
+
+def read(clip: Path, count: int) -> list[Frame]:
+    source = open_source(str(clip), SourceSettings(frames=count))
+    frames = [
+        Frame(f.index, f.seconds, f.luma.copy(), (f.chroma[0].copy(), f.chroma[1].copy()), f.colour)  # type: ignore[index]
+        for f in source
+    ]
+    source.close()
+    return frames
+
+
+def tokens(selection: Selection) -> set[tuple[int, int, int]]:
+    return set(zip(selection.x.tolist(), selection.y.tolist(), selection.lod.tolist(), strict=True))
+
+
+def equal_share(first: list[Selection], second: list[Selection]) -> float:
+    """Tokens that both chose, of all that either chose more of, over all frames."""
+    both = sum(len(tokens(a) & tokens(b)) for a, b in zip(first, second, strict=True))
+    return both / max(1, sum(max(len(a), len(b)) for a, b in zip(first, second, strict=True)))
+
+
+@pytest.fixture
+def recorded_flow(monkeypatch: pytest.MonkeyPatch) -> dict[int, Flow | None]:
+    """The flow that the CPU engine finds from now on, by the frame's index."""
+    flows: dict[int, Flow | None] = {}
+    carry = cpu_cascade._Cascade._carry
+    search = cpu_cascade.FlowSearch.search
+    index = [0]
+
+    def noting(self: Any, state: Any, changed: Any) -> Any:
+        index[0] = state.update.frame.index
+        return carry(self, state, changed)
+
+    def keeping(self: Any, picture: Any, changed: Any) -> Flow | None:
+        flows[index[0]] = search(self, picture, changed)
+        return flows[index[0]]
+
+    monkeypatch.setattr(cpu_cascade._Cascade, "_carry", noting)
+    monkeypatch.setattr(cpu_cascade.FlowSearch, "search", keeping)
+    return flows
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_both_engines_choose_the_same(
+    clip: str, memory: Any, samples: Path, recorded_flow: dict[int, Flow | None]
+) -> None:
+    settings = Settings(allocation=AllocationSettings(memory=memory))
+    frames = read(samples / f"{clip}.mp4", 45)
+    expected = run(CpuEngine(settings, Feedback()), frames)
+    chosen = run(CudaEngine(settings, Feedback(), recorded_flow.get), frames)
+    for mine, cpu in zip(chosen, expected, strict=True):
+        assert mine.keyframe == cpu.keyframe
+        assert mine.changed == pytest.approx(cpu.changed, abs=1e-9)
+        assert abs(mine.recomputed - cpu.recomputed) < 0.01
+        assert len(mine) <= settings.budget
+    share = equal_share(chosen, expected)
+    print(f"{clip}, {memory}: {share:.4%} of tokens equal")
+    assert share >= EQUAL
+
+
+def test_fields_of_equal_tokens_are_close(samples: Path, recorded_flow: dict[int, Flow | None]) -> None:
+    frames = read(samples / "pedestrians.mp4", 20)
+    settings = Settings(patches=True)
+    expected = run(CpuEngine(settings, Feedback()), frames)
+    chosen = run(CudaEngine(settings, Feedback(), recorded_flow.get), frames)
+    compared = 0
+    for mine, cpu in zip(chosen, expected, strict=True):
+        if not (len(mine) == len(cpu) and (mine.x == cpu.x).all() and (mine.y == cpu.y).all()):
+            continue
+        compared += 1
+        for name in ("score", "information", "perspective"):
+            np.testing.assert_allclose(getattr(mine, name), getattr(cpu, name), atol=2e-4)
+        assert (mine.age == cpu.age).mean() > 0.99
+        assert (mine.fresh == cpu.fresh).mean() > 0.99
+        assert mine.patches is not None
+        assert cpu.patches is not None
+        assert np.abs(mine.patches.astype(int) - cpu.patches.astype(int)).max() <= 1  # rounding of R'G'B'
+    assert compared >= 10
+
+
+def test_two_runs_select_the_same(samples: Path) -> None:
+    frames = read(samples / "bunny.mp4", 25)
+    settings = Settings(allocation=AllocationSettings(memory="stream"), patches=True)
+    first, second = (run(CudaEngine(settings, Feedback()), frames) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        for name in ("x", "y", "lod", "score", "age", "fresh", "patches"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), (one.index, name)
+
+
+def moving(size: tuple[int, int], count: int, first: int = 0) -> Iterator[Frame]:
+    rng = np.random.default_rng(size[0])
+    picture = rng.integers(0, 256, (size[0] // 4 + 1, size[1] // 4 + 1), np.uint8).repeat(4, 0).repeat(4, 1)
+    for index in range(first, first + count):
+        luma = np.roll(picture, 2 * index, axis=1)[: size[0], : size[1]].copy()
+        yield Frame(index, index / 25, luma, None)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (16, 16), (33, 500), (240, 320)])
+def test_any_size(size: tuple[int, int]) -> None:
+    selections = run(CudaEngine(Settings(), Feedback()), list(moving(size, 5)))
+    assert [selection.index for selection in selections] == [0, 1, 2, 3, 4]
+    assert all(0 < len(selection) <= 273 for selection in selections)
+
+
+def test_a_change_of_size_is_a_keyframe() -> None:
+    frames = [*moving((240, 320), 4), *moving((120, 500), 4, first=4), *moving((240, 320), 2, first=8)]
+    selections = run(CudaEngine(Settings(), Feedback()), frames)
+    reasons = {selection.index: selection.keyframe for selection in selections if selection.keyframe}
+    assert reasons == {0: "first", 4: "size", 8: "size"}
+    assert [(s.width, s.height) for s in selections[3:5]] == [(320, 240), (500, 120)]
+
+
+def test_a_still_picture_is_given_its_selection_again() -> None:
+    frame = next(moving((240, 320), 1))
+    still = [Frame(index, index / 25, frame.luma, None) for index in range(8)]
+    for memory in ("frame", "stream"):
+        settings = Settings(allocation=AllocationSettings(memory=memory))  # type: ignore[arg-type]
+        expected, chosen = (run(kind(settings, Feedback()), still) for kind in (CpuEngine, CudaEngine))
+        for cpu, mine in zip(expected, chosen, strict=True):
+            assert tokens(mine) == tokens(cpu)
+            assert np.array_equal(mine.age, cpu.age)
+            assert np.array_equal(mine.fresh, cpu.fresh)
+            assert mine.recomputed == pytest.approx(cpu.recomputed)
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_the_hardware_decodes_what_pyav_decodes(clip: str, samples: Path) -> None:
+    path = str(samples / f"{clip}.mp4")
+    with open_stream(path, engine="cuda", source={"frames": 40}) as stream:
+        assert not any("decoded on the CPU" in note for note in stream.header.notes)
+        chosen = list(stream)
+        assert stream.damage.frames == 0
+    expected = run(CudaEngine(Settings(), Feedback()), read(Path(path), 40))
+    for mine, other in zip(chosen, expected, strict=True):
+        assert mine.time == other.time
+        for name in ("x", "y", "lod", "score", "age", "fresh"):
+            assert np.array_equal(getattr(mine, name), getattr(other, name)), (mine.index, name)
+
+
+def test_pictures_come_to_the_host_when_asked_for(samples: Path) -> None:
+    class Keeper:
+        """A sink that looks at every picture, from its own thread."""
+
+        needs_patches = needs_heat = False
+
+        def __init__(self) -> None:
+            self.kept: list[Any] = []
+
+        def open(self, header: Any) -> None: ...
+
+        def write(self, frame: Any, selection: Selection) -> None:
+            assert isinstance(frame, DeviceFrame)
+            self.kept.append((frame.luma, *frame.chroma))
+
+        def close(self) -> None: ...
+
+    keeper = Keeper()
+    path = samples / "pedestrians.mp4"
+    with open_stream(str(path), engine="cuda", source={"frames": 6}, sinks=[keeper]) as stream:
+        assert len(list(stream)) == 6
+    for planes, frame in zip(keeper.kept, read(path, 6), strict=True):
+        assert frame.chroma is not None
+        for mine, expected in zip(planes, (frame.luma, *frame.chroma), strict=True):
+            assert np.array_equal(mine, expected)
+
+
+def test_a_stream_left_half_way_leaves_no_thread(samples: Path) -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        with open_stream(str(samples / "pedestrians.mp4"), engine="cuda") as stream:
+            for selection, _ in zip(stream, range(5), strict=False):
+                assert len(selection)
+    with open_stream(str(samples / "pedestrians.mp4"), engine="cuda"):
+        pass  # never iterated
+    assert threading.active_count() == before
+
+
+def test_several_streams_at_once(samples: Path) -> None:
+    path = str(samples / "tree.mp4")
+    with open_stream(path, engine="cuda", source={"frames": 30}) as stream:
+        alone = [tokens(selection) for selection in stream]
+    found: dict[int, list[Any]] = {}
+
+    def work(number: int) -> None:
+        with open_stream(path, engine="cuda", source={"frames": 30}) as stream:
+            found[number] = [tokens(selection) for selection in stream]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert all(found[number] == alone for number in range(4))
+
+
+def test_gaze_and_attention_reach_the_device(samples: Path) -> None:
+    """Fed in before the first frame, so that both engines see it on the same one."""
+    frames = read(samples / "tree.mp4", 6)
+    settings = Settings(maps=("eccentricity", "gaze"))
+    results = []
+    for kind in (CpuEngine, CudaEngine):
+        feedback = Feedback()
+        feedback.set_gaze((40.0, 200.0))
+        results.append(run(kind(settings, feedback), frames))
+    for cpu, mine in zip(*results, strict=True):
+        for name in settings.maps:
+            np.testing.assert_allclose(mine.maps[name], cpu.maps[name], atol=1e-5)
+
+
+def test_damage_is_told_and_ends_nothing(samples: Path, tmp_path: Path) -> None:
+    whole = (samples / "pedestrians.mp4").read_bytes()
+    short, garbled = tmp_path / "short.mp4", tmp_path / "garbled.mp4"
+    short.write_bytes(whole[: len(whole) * 6 // 10])
+    noise = np.random.default_rng(1).integers(0, 256, 40_000, np.uint8).tobytes()
+    garbled.write_bytes(whole[:200_000] + noise + whole[240_000:])
+    for path in (short, garbled):
+        with open_stream(str(path), engine="cuda") as stream:
+            count = len(list(stream))
+        assert count > 10, path.name
+    with open_stream(str(short), engine="cuda") as stream:
+        assert len(list(stream)) > 10
+    assert stream.damage.frames > 0
+
+
+def test_what_the_hardware_cannot_decode_is_decoded_on_the_cpu(
+    samples: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    import cv2
+
+    for index in range(3):
+        cv2.imwrite(str(tmp_path / f"f_{index}.png"), np.full((40, 50, 3), 60 * index, np.uint8))
+    with open_stream(str(tmp_path / "f_%d.png"), engine="cuda") as stream:
+        assert len(list(stream)) == 3
+    assert [note for note in stream.header.notes if note.startswith("decoded on the CPU: ")]
+    assert len([record for record in caplog.records if "decoded on the CPU" in record.message]) == 1
