@@ -1,4 +1,4 @@
-// The quadtree with the least weighted squared error for the budget: rate_distortion.py on the GPU.
+// The quadtree with the least weighted squared error for the budget: pipeline/native/pruning.c on the GPU.
 //
 // Prices lie on a lattice. Each block prunes all trees for one price and counts the tokens; the block that counts last
 // narrows the range. Two rounds of 176 blocks find the lowest price whose tokens fit; then that last block extracts the

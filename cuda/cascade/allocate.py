@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, log2
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +13,16 @@ from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import Memory
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
+from foveate.pipeline.cascade.rate_distortion import LEAST, first_price, prices
 from foveate.pipeline.geometry import ROOT, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
-STEPS_PER_DOUBLING: Final = 512
-LOWEST, HIGHEST = -5120, 25600  # prices on the lattice: 2**-10 to 2**50, more than the errors of any picture add up to
-_BLOCKS = 176  # prices tried at once: _BLOCKS * (_BLOCKS - 1) > HIGHEST - LOWEST, so two rounds reach the whole lattice
+_BLOCKS = 176  # prices tried at once: two rounds then find one of 176 * 176, which are more than there are
 _MOST_THREADS = 1024
 
 
-def lattice() -> NDArray[np.float32]:
-    """The prices: float32[HIGHEST - LOWEST + 1], ascending."""
-    return np.asarray(2.0 ** (np.arange(LOWEST, HIGHEST + 1) / STEPS_PER_DOUBLING), np.float32)
-
-
-def first_price(min_gain: float) -> int:
-    """Index into the lattice of the lowest price not below ``min_gain``."""
-    if min_gain <= 0:
-        return 0
-    return min(max(ceil(STEPS_PER_DOUBLING * log2(min_gain)), LOWEST), HIGHEST) - LOWEST
-
-
 class RateDistortion:
-    """Spends the budget; the CPU's is pipeline.cascade.rate_distortion."""
+    """Spends the budget; the CPU's is pipeline.native.pruning."""
 
     def __init__(
         self,
@@ -55,13 +40,14 @@ class RateDistortion:
         nodes, roots = 16 * int(grid["roots"]), int(grid["roots"])
         tree_nodes = sum(units_of(grid) >> 2 * level for level in range(TOP_LEVEL + 1))
         self._threads = min(-(-nodes // 32) * 32, _MOST_THREADS)
-        prices = memory.array("prices", (HIGHEST - LOWEST + 1,), np.float32, stream)
-        prices.upload(lattice(), stream)
-        start, last = first_price(allocation.min_gain), HIGHEST - LOWEST
+        listed = prices()
+        on_device = memory.array("prices", listed.shape, np.float32, stream)
+        on_device.upload(listed, stream)
+        start, last = first_price(allocation.min_gain), len(listed) - 1
         budget = settings.budget // allocation.merge**2
         common = {
             "conclusion": (CONCLUSION, conclusion),
-            "prices": (np.uint64, prices.pointer),
+            "prices": (np.uint64, on_device.pointer),
             "kept": (np.uint64, arrays.kept.pointer if may_skip(pixels, settings) else 0),
             "leaf1": (np.uint64, arrays.leaf1.pointer),
             "leaf2": (np.uint64, arrays.leaf2.pointer),
@@ -77,7 +63,7 @@ class RateDistortion:
             "last": (np.int32, last),
             "step": (np.int32, max(1, -(-(last - start) // (_BLOCKS - 1)))),
         }
-        min_gain = max(allocation.min_gain, 2.0 ** (LOWEST / STEPS_PER_DOUBLING))
+        min_gain = max(allocation.min_gain, 2.0**LEAST)
         self._rounds = [
             struct(**common, round=(np.int32, number), min_gain=(np.float64, min_gain)) for number in range(2)
         ]

@@ -10,15 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foveate.cuda.cascade import allocate_reference
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import Memory
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState, PlaneLevels
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cascade.problem import Problem, Tokens
-from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.cpu.levels import PlanePyramid
@@ -73,14 +70,14 @@ class Loaded:
         pixels.errors.upload(np.stack(state.errors), self._stream)
         pixels.channels.upload(np.stack([state.grid[name] for name in GRID_CHANNELS]), self._stream)
         pixels.changed.upload(update.changed.astype(np.uint8), self._stream)
-        pixels.written.upload(update.written.tiles.astype(np.uint8), self._stream)
+        pixels.written.upload(update.written.astype(np.uint8), self._stream)
         frame = pixels.frame.download(self._stream)
         frame["number"] = self.number
         frame["changed_count"] = update.changed.sum()
-        frame["dirty_count"] = update.written.tiles.sum()
+        frame["dirty_count"] = update.written.sum()
         frame["keyframe"] = KEYFRAMES.index(update.keyframe)
         frame["forgets"] = update.forgets
-        frame["rests"] = frame["settled"] and not fed and not update.written.any
+        frame["rests"] = frame["settled"] and not fed and not update.written.any()
         pixels.frame.upload(frame, self._stream)
         self.number += 1
 
@@ -134,7 +131,7 @@ class Pair:
 
 @pytest.fixture
 def pairs(device: Device, memory: Memory, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Makes a Pair for settings; the CPU allocates by the reference of the price search."""
+    """Makes a Pair for settings."""
     made: list[Pair] = []
     search = FlowSearch.search
 
@@ -148,17 +145,9 @@ def pairs(device: Device, memory: Memory, stream: Stream, monkeypatch: pytest.Mo
         return made[-1]
 
     monkeypatch.setattr(FlowSearch, "search", told)
-    monkeypatch.setattr(RateDistortion, "allocate", _allocated)
     yield make
     for pair in made:
         pair.free()
-
-
-def _allocated(self: Any, problem: Problem) -> Tokens:
-    quadtree = self._quadtree(problem)
-    budget = problem.budget // self._merge**2
-    tree, _ = allocate_reference.allocate(quadtree, self._costs(problem, quadtree, budget), budget, self._min_gain)
-    return self._tokens(quadtree, tree)
 
 
 def stirred(height: int, width: int, count: int, kind: str = "420") -> Iterator[Frame]:
