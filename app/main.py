@@ -87,6 +87,7 @@ def _run(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.arguments import run_arguments
 
     parsed = run_arguments(arguments)
+    _leave_processors_to_the_decoder()
     from foveate.app.run import run
     from foveate.pipeline.stream import open_stream
 
@@ -97,6 +98,7 @@ def _bench(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.arguments import parse_call
     from foveate.bench.command import bench
 
+    _leave_processors_to_the_decoder()
     return int(parse_call(bench, arguments, "bench")())
 
 
@@ -105,6 +107,13 @@ def _doctor(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.doctor import doctor
 
     return int(parse_call(doctor, arguments, "doctor")())
+
+
+def _leave_processors_to_the_decoder() -> None:
+    """OpenCV's threads gain nothing on pictures as small as the flow's, and take turns with those of the decoder."""
+    import cv2
+
+    cv2.setNumThreads(1)
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {"run": _run, "bench": _bench, "doctor": _doctor}
