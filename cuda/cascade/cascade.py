@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foveate.cuda.cascade.allocate import RateDistortion
-from foveate.cuda.cascade.arrays import allocate_arrays, allocate_reader
+from foveate.cuda.cascade.arrays import MAPS, Arrays, allocate_arrays, allocate_reader
 from foveate.cuda.cascade.carry import Carry
 from foveate.cuda.cascade.clusters import Clusters
 from foveate.cuda.cascade.compare import Compare
@@ -18,7 +19,7 @@ from foveate.cuda.cascade.maps import Maps
 from foveate.cuda.cascade.three_stage import ThreeStage
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.memory import Memory
+from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback
@@ -31,6 +32,13 @@ from foveate.pipeline.settings import Settings
 
 _SLOTS = 2
 _NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.contented
+
+
+class Step(Protocol):
+    """One kernel, or a few that belong together."""
+
+    def enqueue(self, stream: Stream) -> None:
+        """This frame's work."""
 
 
 class Cascade:
@@ -57,27 +65,32 @@ class Cascade:
         self._settings = settings
         self._feedback = feedback
         self._flow = flow
-        self._memory = memory = Memory(device)
+        self._was_fed = False
+        self._memory = Memory(device)
+        try:
+            self._allocate(device, stream)
+        except BaseException:
+            self._memory.free()
+            raise
+
+    def _allocate(self, device: Device, stream: Stream) -> None:
+        pixels, settings, memory = self._pixels, self._settings, self._memory
         self._arrays = arrays = allocate_arrays(memory, pixels, settings, stream)
         reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
         shape = (arrays.most, PATCH, PATCH, 3)
         self._patches = memory.array("patches", shape, np.uint8, stream) if settings.patches else None
         strategy = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
-        conclusion = np.zeros((), CONCLUSION)
-        conclusion["frame"], conclusion["choice"] = pixels.frame.pointer, arrays.choice.pointer
-        conclusion["header"], conclusion["fed"] = arrays.header.pointer, arrays.fed.pointer
-        conclusion["contented"] = _contented(settings)
-        self._kernels: list[Any] = [
+        conclusion = _conclusion(pixels, arrays, settings)
+        self.steps: tuple[Step, ...] = (
             *([Compare(device, pixels, reader)] if reader else []),
-            Carry(device, pixels, arrays, reader, settings, flow is not None),
+            Carry(device, pixels, arrays, reader, settings, self._flow is not None),
             Clusters(device, memory, pixels, arrays, stream),
             strategy(device, memory, pixels, arrays, settings, conclusion, stream),
             Emit(device, pixels, arrays, reader, self._patches, settings),
-        ]
+        )
         self._maps = Maps(memory, pixels, arrays, settings)
         self._records = [memory.pinned(arrays.record.shape, np.uint8) for _ in range(_SLOTS)]
         self._sampled = [memory.pinned(shape, np.uint8) for _ in range(_SLOTS if self._patches else 0)]
-        self._was_fed = False
         self._look_at(None, stream)
 
     def begin(self, index: int, stream: Stream) -> bool:
@@ -93,8 +106,8 @@ class Cascade:
 
     def enqueue(self, stream: Stream) -> None:
         """All of one frame's kernels. Neither allocates nor waits, so it can be captured."""
-        for kernel in self._kernels:
-            kernel.enqueue(stream)
+        for step in self.steps:
+            step.enqueue(stream)
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
@@ -137,6 +150,23 @@ class Cascade:
             maps=self._maps.read(slot, int(header["turn"])),
         )
 
+    def channels(self) -> dict[str, DeviceArray]:
+        """The channels kept here, by name: float32[grid], or float32[turns, grid] of which one is this frame's."""
+        arrays = self._arrays
+        carried: dict[str, DeviceArray] = {name: arrays.carried(name) for name in MAPS if name in BY_NAME}
+        own = {"eccentricity": arrays.eccentricity, "gaze": arrays.gaze, "prev_attention": arrays.prev_attention}
+        return {**carried, **own}
+
+    @property
+    def flow(self) -> DeviceArray:
+        """float32[3, grid]: dx, dy and confidence of the last frame that changed anything and was no keyframe."""
+        return self._arrays.flow
+
+    @property
+    def turn(self) -> DeviceArray:
+        """CHOICE, whose ``turn`` says which half of ``channels`` with two turns is this frame's."""
+        return self._arrays.choice
+
     def report(self) -> tuple[tuple[str, int], ...]:
         """Names and sizes in bytes of what was allocated."""
         return self._memory.report()
@@ -161,6 +191,15 @@ class Cascade:
         temporal.feed(Fed(point, True, None))
         self._arrays.eccentricity.upload(temporal.eccentricity, stream)
         self._arrays.bump.upload(temporal.channel("gaze"), stream)
+
+
+def _conclusion(pixels: PixelState, arrays: Arrays, settings: Settings) -> NDArray[np.void]:
+    """The struct Conclusion."""
+    conclusion = np.zeros((), CONCLUSION)
+    conclusion["frame"], conclusion["choice"] = pixels.frame.pointer, arrays.choice.pointer
+    conclusion["header"], conclusion["fed"] = arrays.header.pointer, arrays.fed.pointer
+    conclusion["contented"] = _contented(settings)
+    return conclusion
 
 
 def _contented(settings: Settings) -> int:

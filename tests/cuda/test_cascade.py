@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from foveate.cuda.cascade import flow_reference
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import Memory
@@ -22,6 +24,7 @@ from foveate.pipeline.cpu.levels import PlanePyramid
 from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources import open_source
@@ -85,7 +88,10 @@ class Loaded:
 class Pair:
     """Both Cascades over the same States, with the same flow: what the CPU's search finds is given to the GPU."""
 
-    def __init__(self, device: Device, memory: Memory, stream: Stream, settings: Settings) -> None:
+    def __init__(self, device: Device, memory: Memory, stream: Stream, settings: Settings, given: bool = True) -> None:
+        self._given = given
+        self.stream = stream
+        self.pictures: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []  # luma of level 4, of the flow level
         self._device, self._memory, self._stream = device, memory, stream
         self._settings = settings
         self.ours, self.theirs = Feedback(), Feedback()
@@ -102,6 +108,8 @@ class Pair:
     def _tapped(self, frames: Iterator[Frame], states: list[State]) -> Iterator[State]:
         for state in pyramid(upload(frames, self._settings.change), self._settings, 1):
             states.append(state)
+            luma, level = state.levels.luma, self._settings.cache.flow_level
+            self.pictures.append((luma.level(TOP_LEVEL).copy(), luma.level(level).copy()))
             self._flow = None
             yield state
 
@@ -114,7 +122,7 @@ class Pair:
             self.free()
             self._loaded = Loaded(self._memory, self._stream, state)
             arguments = self._device, self._loaded.pixels, self._settings, self.ours, self._stream
-            self.cascade = Cascade(*arguments, flow=lambda _: self._flow)
+            self.cascade = Cascade(*arguments, flow=(lambda _: self._flow) if self._given else None)
         fed = self.cascade.begin(state.update.frame.index, self._stream)
         self._loaded.load(state, fed)
         self.cascade.enqueue(self._stream)
@@ -140,8 +148,8 @@ def pairs(device: Device, memory: Memory, stream: Stream, monkeypatch: pytest.Mo
         made[-1].found(flow)
         return flow
 
-    def make(settings: Settings) -> Pair:
-        made.append(Pair(device, memory, stream, settings))
+    def make(settings: Settings, given: bool = True) -> Pair:
+        made.append(Pair(device, memory, stream, settings, given))
         return made[-1]
 
     monkeypatch.setattr(FlowSearch, "search", told)
@@ -235,6 +243,48 @@ def test_settings_of_scores_and_cache(pairs: Any, changes: dict[str, Any]) -> No
     """What can be switched off."""
     for ours, theirs in pairs(Settings(budget=60, **changes)).run(stirred(97, 290, 11)):
         agree(ours, theirs, f"frame {ours.index}")
+
+
+FLOW_ERROR = 0.02
+"""Cells. Sums over a patch add in another order, which a search in flat content amplifies."""
+
+
+@pytest.mark.parametrize("level", [2, 3])
+@pytest.mark.parametrize(("height", "width"), [(40, 33), (97, 131), (288, 544)])
+def test_search_equals_its_reference(pairs: Any, height: int, width: int, level: int) -> None:
+    """Of the changed cells, all but a few whose search was near one of its limits."""
+    pair = pairs(Settings(cache={"flow_level": level}), given=False)
+    compared = 0
+    for ours, _ in pair.run(stirred(height, width, 4)):
+        if ours.keyframe is None and ours.changed == 1:
+            (coarse, fine), (coarse_now, fine_now) = pair.pictures[-2:]
+            expected = np.stack(flow_reference.flow((coarse, coarse_now), (fine, fine_now), level))
+            away = np.abs(pair.cascade.flow.download(pair.stream) - expected).max(axis=0)
+            assert (away > FLOW_ERROR).mean() < 0.02
+            compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("shift", [(0, 5), (9, -13), (-30, 22)])
+def test_search_finds_a_known_motion(pairs: Any, shift: tuple[int, int]) -> None:
+    """A smooth texture that moves as a whole, by parts of a cell and by more than one."""
+    rng = np.random.default_rng(3)
+    blurred = cv2.GaussianBlur(rng.integers(0, 256, (420, 620)).astype(np.float32), None, 24)
+    picture = np.clip((blurred - blurred.mean()) / blurred.std() * 40 + 128, 0, 255).astype(np.uint8)
+
+    def frames() -> Iterator[Frame]:
+        for index in range(2):
+            top, left = 50 + shift[0] * index, 50 + shift[1] * index
+            yield Frame(index, index / 25, picture[top : top + 320, left : left + 512].copy(), None)
+
+    pair = pairs(Settings(), given=False)
+    assert len(list(pair.run(frames()))) == 2
+    dx, dy, confidence = pair.cascade.flow.download(pair.stream)
+    inner = np.s_[4:-4, 4:-4]
+    # Content at (y, x) of the second frame was at (y + shift) of the first: in cells, shift / 16.
+    assert np.median(np.abs(dy[inner] - shift[0] / 16)) < 0.05
+    assert np.median(np.abs(dx[inner] - shift[1] / 16)) < 0.05
+    assert np.median(confidence[inner]) > 0.7
 
 
 LINEAR = ("score", "edges", "red", "x", "y", "eccentricity", "prev_saliency", "fixation", "gaze", "attention")
