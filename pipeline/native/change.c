@@ -20,60 +20,83 @@ typedef struct {
     int64_t now_stride, held_stride;
 } Band;
 
+/* Rows are read from left to right, some tiles at a time: memory is fastest in its own order. */
+enum { CHUNK = 64 };
+
 #if defined(__SSE2__)
 
-/* Whether any of the four blocks side by side from ``left`` on, each ``side`` samples wide and high, exceeds ``limit``. */
-static inline int any_over(const Band *band, int32_t left, int32_t side, uint32_t limit)
+typedef __m128i Sums[CHUNK][2]; /* of a tile's columns, eight together in each half of a register */
+
+/* Not to be merged with the loop over rows: two rows at once would be read at half the speed. */
+__attribute__((noinline)) static void add_row(const uint8_t *now, const uint8_t *held, int32_t tiles, int32_t side,
+                                              const uint8_t *mask, Sums sums)
 {
-    const uint8_t *now = band->now + left, *held = band->held + left;
-    __m128i sums[2] = {_mm_setzero_si128(), _mm_setzero_si128()}; /* of eight columns in each half */
-    for (int32_t y = 0; y < side; y++)
+    for (int32_t tile = 0; tile < tiles; tile++) {
+        if (mask[tile]) continue;
         for (int32_t half = 0; half < side / 4; half++) {
-            __m128i a = _mm_loadu_si128((const __m128i *)(now + y * band->now_stride + 16 * half));
-            __m128i b = _mm_loadu_si128((const __m128i *)(held + y * band->held_stride + 16 * half));
-            sums[half] = _mm_add_epi32(sums[half], _mm_sad_epu8(a, b));
+            int32_t at = tile * side * BLOCKS_PER_TILE + 16 * half;
+            __m128i a = _mm_loadu_si128((const __m128i *)(now + at)), b = _mm_loadu_si128((const __m128i *)(held + at));
+            sums[tile][half] = _mm_add_epi32(sums[tile][half], _mm_sad_epu8(a, b));
         }
+    }
+}
+
+static inline int exceeds(const __m128i sums[2], uint32_t limit)
+{
     const __m128i most = _mm_set1_epi32((int32_t)limit);
-    __m128i over = _mm_or_si128(_mm_cmpgt_epi32(sums[0], most), _mm_cmpgt_epi32(sums[1], most));
-    if (!_mm_movemask_epi8(over)) return 0;
-    if (side == 8) return 1;
-    /* Eight columns are two blocks of a plane at half resolution: those on the left apart from those on the right. */
+    return _mm_movemask_epi8(_mm_or_si128(_mm_cmpgt_epi32(sums[0], most), _mm_cmpgt_epi32(sums[1], most))) != 0;
+}
+
+/* Eight columns are two blocks of a plane at half resolution: the left one apart from the right one. */
+static int any_quarter_over(const Band *band, int32_t left, uint32_t limit)
+{
     const __m128i lefts = _mm_set1_epi64x(0xffffffffLL), zero = _mm_setzero_si128();
-    sums[0] = sums[1] = zero;
-    for (int32_t y = 0; y < side; y++) {
-        __m128i a = _mm_loadu_si128((const __m128i *)(now + y * band->now_stride));
-        __m128i b = _mm_loadu_si128((const __m128i *)(held + y * band->held_stride));
+    __m128i sums[2] = {zero, zero};
+    for (int32_t y = 0; y < 4; y++) {
+        __m128i a = _mm_loadu_si128((const __m128i *)(band->now + y * band->now_stride + left));
+        __m128i b = _mm_loadu_si128((const __m128i *)(band->held + y * band->held_stride + left));
         __m128i apart = _mm_or_si128(_mm_subs_epu8(a, b), _mm_subs_epu8(b, a));
         sums[0] = _mm_add_epi32(sums[0], _mm_sad_epu8(_mm_and_si128(apart, lefts), zero));
         sums[1] = _mm_add_epi32(sums[1], _mm_sad_epu8(_mm_srli_epi64(apart, 32), zero));
     }
-    return _mm_movemask_epi8(_mm_or_si128(_mm_cmpgt_epi32(sums[0], most), _mm_cmpgt_epi32(sums[1], most))) != 0;
+    return exceeds(sums, limit);
+}
+
+/* Mark those of ``tiles`` <= CHUNK tiles in which a block, ``side`` samples wide and high, exceeds ``limit``. */
+static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uint32_t limit, uint8_t *mask)
+{
+    Sums sums;
+    memset(sums, 0, sizeof *sums * (size_t)tiles);
+    for (int32_t y = 0; y < side; y++)
+        add_row(band->now + y * band->now_stride, band->held + y * band->held_stride, tiles, side, mask, sums);
+    for (int32_t tile = 0; tile < tiles; tile++)
+        if (!mask[tile] && exceeds(sums[tile], limit))
+            mask[tile] = side == 8 || any_quarter_over(band, tile * side * BLOCKS_PER_TILE, limit);
 }
 
 #else
 
-static inline int any_over(const Band *band, int32_t left, int32_t side, uint32_t limit)
+static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uint32_t limit, uint8_t *mask)
 {
-    for (int32_t block = 0; block < BLOCKS_PER_TILE; block++) {
+    for (int32_t block = 0; block < tiles * BLOCKS_PER_TILE; block++) {
         uint32_t sum = 0;
         for (int32_t y = 0; y < side; y++)
-            for (int32_t x = left + block * side; x < left + (block + 1) * side; x++)
+            for (int32_t x = block * side; x < (block + 1) * side; x++)
                 sum += (uint32_t)abs((int)band->now[y * band->now_stride + x] - (int)band->held[y * band->held_stride + x]);
-        if (sum > limit) return 1;
+        if (sum > limit) mask[block / BLOCKS_PER_TILE] = 1;
     }
-    return 0;
 }
 
 #endif
 
+/* Mark the tiles, of which there are ``tiles`` whole ones. */
 static void mark_whole(const Band *band, int32_t tiles, int32_t side, uint32_t limit, uint8_t *mask)
 {
-    if (side == 8) {
-        for (int32_t tile = 0; tile < tiles; tile++)
-            if (!mask[tile]) mask[tile] = (uint8_t)any_over(band, tile * TILE, 8, limit);
-    } else {
-        for (int32_t tile = 0; tile < tiles; tile++)
-            if (!mask[tile]) mask[tile] = (uint8_t)any_over(band, tile * (TILE / 2), 4, limit);
+    for (int32_t first = 0; first < tiles; first += CHUNK) {
+        int32_t count = least(tiles - first, CHUNK), left = first * side * BLOCKS_PER_TILE;
+        Band part = {band->now + left, band->held + left, band->now_stride, band->held_stride};
+        if (side == 8) mark_chunk(&part, count, 8, limit, mask + first);
+        else mark_chunk(&part, count, 4, limit, mask + first);
     }
 }
 

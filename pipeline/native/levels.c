@@ -27,15 +27,23 @@ typedef struct {
     int32_t level;
 } Motion;
 
-/* A tile in which the picture ends: its edge is repeated. */
-static void copy_edge(const Plane *source, Pyramid *into, int32_t top, int32_t left, int32_t side)
+/* The pixels of the tiles of ``mask`` in one row of tiles, from left to right: memory is fastest in its own order. Where
+   the picture ends inside a tile, its edge is repeated. */
+static void copy_row(const Plane *source, Pyramid *into, int32_t row, int32_t columns, const uint8_t *mask)
 {
-    int32_t width = least(side, source->width - left);
-    for (int32_t y = 0; y < side; y++) {
-        const uint8_t *from = source->samples + least(top + y, source->height - 1) * source->stride;
-        uint8_t *to = into->pixels + (top + y) * into->stride + left;
-        if (width > 0) memcpy(to, from + left, (size_t)width);
-        memset(to + greatest(width, 0), from[source->width - 1], (size_t)(side - greatest(width, 0)));
+    int32_t side = TILE >> into->base;
+    for (int32_t first = 0; first < columns; first++) {
+        int32_t end = first;
+        while (end < columns && mask[end]) end++;
+        if (end == first) continue;
+        int32_t left = first * side, width = greatest(least(end * side, source->width) - left, 0);
+        for (int32_t y = row * side; y < (row + 1) * side; y++) {
+            const uint8_t *from = source->samples + least(y, source->height - 1) * source->stride;
+            uint8_t *to = into->pixels + y * into->stride + left;
+            memcpy(to, from + left, (size_t)width);
+            memset(to + width, from[source->width - 1], (size_t)((end - first) * side - width));
+        }
+        first = end;
     }
 }
 
@@ -44,17 +52,6 @@ static void copy_edge(const Plane *source, Pyramid *into, int32_t top, int32_t l
 #define INLINE static inline __attribute__((always_inline))
 
 enum { CELLS = CELLS_PER_TILE * CELLS_PER_TILE };
-
-INLINE void copy_pixels(const Plane *source, Pyramid *into, int32_t top, int32_t left, int32_t side)
-{
-    if (top + side > source->height || left + side > source->width) {
-        copy_edge(source, into, top, left, side);
-        return;
-    }
-    const uint8_t *from = source->samples + top * source->stride + left;
-    uint8_t *to = into->pixels + top * into->stride + left;
-    for (int32_t y = 0; y < side; y++) memcpy(to + y * into->stride, from + y * source->stride, (size_t)side);
-}
 
 /* Sums of two rows each, side by side: two neighbours are then read as one number of twice the width. */
 typedef union {
@@ -132,9 +129,8 @@ INLINE void store_means(const uint16_t *restrict sums, float share, int32_t side
         for (int32_t x = 0; x < side; x++) into[y * stride + x] = (float)sums[y * side + x] * share;
 }
 
-/* One tile of one plane: where it comes from, and where its levels and errors go. */
+/* One tile of one plane, and where its errors go. */
 typedef struct {
-    const Plane *source;
     Pyramid *into;
     int32_t row, column, base;
     double weight;
@@ -160,7 +156,6 @@ INLINE void build_levels(Job *job, int32_t side)
 {
     uint16_t first[TILE / 2 * TILE / 2], second[TILE / 4 * TILE / 4], third[TILE / 8 * TILE / 8], fourth[CELLS];
     const uint8_t *pixels = job->into->pixels + job->row * side * job->into->stride + job->column * side;
-    copy_pixels(job->source, job->into, job->row * side, job->column * side, side);
     square_pixels(pixels, job->into->stride, side, job->squares);
     sum_pixels(pixels, job->into->stride, side, first);
     build_level(job, 0, side / 2, first, second);
@@ -174,14 +169,6 @@ static void build_whole(Job *job) { build_levels(job, TILE); }
 
 FOR_EACH_PROCESSOR
 static void build_half(Job *job) { build_levels(job, TILE / 2); }
-
-static void write_plane(const Plane *source, Pyramid *into, int32_t row, int32_t column, double weight,
-                        double errors[TOP_LEVEL][CELLS])
-{
-    Job job = {source, into, row, column, into->base, weight, errors, {0}};
-    if (into->base) build_half(&job);
-    else build_whole(&job);
-}
 
 /* A tile's luma at the level that motion looks at, as it is in ``planes`` (uint8 at level 0, else float32). */
 FOR_EACH_PROCESSOR
@@ -213,39 +200,59 @@ static void set_motion(const float *then, const float *now, const Motion *motion
     }
 }
 
-static void store_errors(double sums[TOP_LEVEL][CELLS], float *const errors[TOP_LEVEL],
-                         int64_t corner, int64_t columns)
+static void store_errors(double sums[TOP_LEVEL][CELLS], float *const errors[TOP_LEVEL], int64_t corner, int64_t columns)
 {
     for (int32_t level = 0; level < TOP_LEVEL; level++)
         for (int32_t cell = 0; cell < CELLS; cell++)
             errors[level][corner + cell / CELLS_PER_TILE * columns + cell % CELLS_PER_TILE] = (float)sums[level][cell];
 }
 
-static void write_tile(const Plane source[3], Pyramid into[3], const double weights[3], float *const errors[TOP_LEVEL],
-                       const Motion *motion, int32_t row, int32_t column, int32_t columns)
+/* Everything of one tile behind its pixels. ``before`` is luma at the level that motion looks at, from this row of tiles on;
+   null: motion of this tile is not kept. */
+static void build_tile(Pyramid into[3], const double weights[3], float *const errors[TOP_LEVEL], const Motion *motion,
+                       const void *before, int32_t row, int32_t column, int32_t columns)
 {
     float then[TILE * TILE], now[TILE * TILE];
     double sums[TOP_LEVEL][CELLS] = {{0}};
     int64_t cells = (int64_t)columns * CELLS_PER_TILE, corner = row * CELLS_PER_TILE * cells + column * CELLS_PER_TILE;
     int32_t level = motion->level, side = TILE >> level;
-    int64_t stride = into[0].stride >> level, start = row * side * stride + column * side;
-    int moving = motion->before && motion->changed[row * columns + column];
-    if (moving) read_tile(motion->before, level, start, stride, then);
-    for (int32_t plane = 0; plane < 3; plane++)
-        write_plane(&source[plane], &into[plane], row, column, weights[plane], sums);
+    int64_t stride = into[0].stride >> level;
+    if (before) read_tile(before, level, column * side, stride, then);
+    for (int32_t plane = 0; plane < 3; plane++) {
+        Job job = {&into[plane], row, column, into[plane].base, weights[plane], sums, {0}};
+        if (into[plane].base) build_half(&job);
+        else build_whole(&job);
+    }
     store_errors(sums, errors, corner, cells);
-    if (!moving) return;
-    read_tile(level ? (const void *)into[0].coarse[level - 1] : (const void *)into[0].pixels, level, start, stride, now);
+    if (!before) return;
+    const void *luma = level ? (const void *)into[0].coarse[level - 1] : (const void *)into[0].pixels;
+    read_tile(luma, level, row * side * stride + column * side, stride, now);
     set_motion(then, now, motion, motion->motion + corner, cells);
+}
+
+/* Luma before the update, from a row of tiles on; pixels are kept in ``strip``, since they are about to be written over. */
+static const void *luma_before(const Motion *motion, const Pyramid *luma, int32_t row, uint8_t *strip)
+{
+    int64_t stride = luma->stride >> motion->level, start = row * (TILE >> motion->level) * stride;
+    if (!motion->before) return NULL;
+    if (motion->level) return (const float *)motion->before + start;
+    memcpy(strip, (const uint8_t *)motion->before + start, (size_t)(TILE * stride));
+    return strip;
 }
 
 /* Write the tiles of ``mask`` from the frame's planes. ``errors[level - 1]`` are float32[grid]: squared errors of a cell
    shown at that level, summed over its samples in each plane, times the plane's weight. ``motion->before`` may be the
-   very planes that are written. */
+   very planes that are written. ``strip`` holds a row of tiles of luma. */
 EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const double weights[3], float *const errors[TOP_LEVEL],
-                        const Motion *motion, int32_t rows, int32_t columns, const uint8_t *mask)
+                        const Motion *motion, int32_t rows, int32_t columns, const uint8_t *mask, uint8_t *strip)
 {
-    for (int32_t row = 0; row < rows; row++)
+    for (int32_t row = 0; row < rows; row++, mask += columns) {
+        if (!memchr(mask, 1, (size_t)columns)) continue;
+        const void *before = luma_before(motion, &into[0], row, strip);
+        for (int32_t plane = 0; plane < 3; plane++) copy_row(&source[plane], &into[plane], row, columns, mask);
         for (int32_t column = 0; column < columns; column++)
-            if (mask[row * columns + column]) write_tile(source, into, weights, errors, motion, row, column, columns);
+            if (mask[column])
+                build_tile(into, weights, errors, motion, before && motion->changed[row * columns + column] ? before : NULL,
+                           row, column, columns);
+    }
 }

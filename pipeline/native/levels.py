@@ -13,7 +13,7 @@ from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.native.library import POINTER, Plane, address, kernel, plane
 
 _INT = ctypes.c_int32
-_write_tiles = kernel("write_tiles", POINTER, POINTER, POINTER, POINTER, POINTER, _INT, _INT, POINTER)
+_write_tiles = kernel("write_tiles", POINTER, POINTER, POINTER, POINTER, POINTER, _INT, _INT, POINTER, POINTER)
 _Weights, _Maps = ctypes.c_double * 3, POINTER * TOP_LEVEL
 
 
@@ -77,7 +77,8 @@ def write_tiles(
     maps = _Maps(*(address(error, np.float32, geometry.grid) for error in errors))
     sources, mask = (Plane * 3)(*map(plane, planes)), address(written, np.bool_, geometry.tiles)
     noted = ctypes.byref(_motion(motion, geometry))
-    _write_tiles(sources, pyramids, _Weights(*weights), maps, noted, *geometry.tiles, mask)
+    strip = np.empty(TILE * TILE * geometry.tiles[1] if motion and not motion.level else 0, np.uint8)
+    _write_tiles(sources, pyramids, _Weights(*weights), maps, noted, *geometry.tiles, mask, strip.ctypes.data)
 
 
 def _motion(motion: Motion | None, geometry: Geometry) -> _Motion:
