@@ -46,6 +46,7 @@ def examine() -> dict[str, Any]:
         "video": probes.video(),
         "arrays": probes.arrays(),
         "gpu": probes.graphics(),
+        "cuda": probes.cuda_engine(),
         "extras": {
             name: {"packages": packages, "install": probes.install_command(name) if missing[name] else None}
             for name, packages in installed.items()
@@ -75,16 +76,24 @@ def _report(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
 
 
 def _engines(facts: Mapping[str, Any]) -> list[Line]:
-    arrays, gpu = facts["arrays"], facts["gpu"]
+    arrays, gpu, engine = facts["arrays"], facts["gpu"], facts["cuda"]
     libraries = f"NumPy {arrays['numpy']}, OpenCV {arrays['opencv']} with {arrays['threads']} threads"
     lines: list[Line] = [(True, "cpu", f"{libraries}; {' '.join(arrays['features'][-4:])}")]
     if gpu["problem"]:
         return [*lines, (False, "cuda", f"no GPU to use: {gpu['problem']}")]
     devices = "; ".join(gpu["devices"]) or "a device"
-    return [
-        *lines,
-        (None, "cuda", f"{devices}, driver {gpu['driver']}, CUDA {gpu['cuda']}; see the extra of this name"),
-    ]
+    card = f"{devices}, driver {gpu['driver']}, CUDA {gpu['cuda']}"
+    if engine["problem"]:
+        return [*lines, (False, "cuda", f"{card}; {engine['problem']}")]
+    return [*lines, (True, "cuda", card), _decoding(engine)]
+
+
+def _decoding(engine: Mapping[str, Any]) -> Line:
+    """What the GPU decodes by itself."""
+    if engine["decoding"]:
+        return False, "decoding", f"on the CPU: {engine['decoding']}"
+    decodes = ", ".join(f"{name} up to {most}" for name, most in engine["decodes"].items())
+    return bool(decodes), "decoding", f"on the GPU, 4:2:0: {decodes or 'nothing'}"
 
 
 def _video(video: Mapping[str, Any]) -> list[Line]:

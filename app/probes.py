@@ -23,6 +23,11 @@ version, count = ctypes.c_int(), ctypes.c_int()
 code = cuda.cuInit(0) or cuda.cuDriverGetVersion(ctypes.byref(version)) or cuda.cuDeviceGetCount(ctypes.byref(count))
 print(json.dumps({"code": code, "version": version.value, "devices": count.value}))
 """
+_ASK_ENGINE: Final = """
+import json
+from foveate.cuda.decode.nvdec import report
+print(json.dumps(report()))
+"""
 
 
 def system() -> dict[str, Any]:
@@ -77,6 +82,15 @@ def graphics() -> dict[str, Any]:
     else:
         found["cuda"] = f"{cuda['version'] // 1000}.{cuda['version'] % 1000 // 10}"
     return found
+
+
+def cuda_engine() -> dict[str, Any]:
+    """Whether the CUDA engine runs here: ``problem`` says why not, or is None; and what its decoder decodes."""
+    said = _child([sys.executable, "-c", _ASK_ENGINE])
+    if said is None:
+        return {"problem": "asking the GPU failed or took too long", "decoding": None, "decodes": {}}
+    answer: dict[str, Any] = json.loads(said)
+    return answer
 
 
 def extras() -> dict[str, dict[str, str | None]]:

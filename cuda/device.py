@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -47,7 +47,18 @@ def gpu_problem() -> str | None:
     return None if count else "the NVIDIA driver finds no device"
 
 
-_held = threading.local()
+_held = threading.local()  # per thread: the context, and how many Devices hold it
+_kept: set[int] = set()  # GPUs whose primary context this process keeps until it ends
+
+
+def _keep_primary(index: int) -> tuple[Any, ...]:
+    """Making a context takes longer than a second of video; so it is made once."""
+    from cuda.bindings import driver
+
+    if index in _kept:
+        return (driver.CUresult.CUDA_SUCCESS,)
+    _kept.add(index)
+    return tuple(driver.cuDevicePrimaryCtxRetain(index))
 
 
 class Device:
@@ -64,15 +75,17 @@ class Device:
         from pycuda import driver
 
         self._driver = driver
+        self._open = True
         try:
             device = driver.Device(index)
-            self._context = device.retain_primary_context()
+            if not getattr(_held, "holds", 0):
+                _held.context = device.retain_primary_context()
+                _held.context.push()
+                _held.holds = 0
+            _held.holds += 1
+            checked(_keep_primary(index))
         except driver.Error as error:
             raise EngineError(f"GPU {index} cannot be used: {_first_line(error)}; use --engine cpu") from None
-        holds = getattr(_held, "holds", 0)
-        if not holds:
-            self._context.push()
-        _held.holds = holds + 1
         self.index = index
         self.name: str = device.name()
         major, minor = device.compute_capability()
@@ -117,13 +130,13 @@ class Device:
 
     def close(self) -> None:
         """Give the context back. Called by the thread that made it; safe to call twice."""
-        if self._context is None:
+        if not self._open:
             return
+        self._open = False
         self._streams.clear()
-        _held.holds -= 1
-        if not _held.holds:
-            self._driver.Context.pop()
-        self._context = None  # the last reference to the primary context gives it back
+        _held.holds = getattr(_held, "holds", 0) - 1
+        if _held.holds <= 0:
+            release_thread()
 
     def __enter__(self) -> Self:
         return self
@@ -132,6 +145,27 @@ class Device:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def borrowed(context: int) -> Iterator[None]:
+    """Make a context (see ``context_handle``) current for a moment, in a thread that does not own the GPU."""
+    from cuda.bindings import driver
+
+    checked(driver.cuCtxPushCurrent(context))
+    try:
+        yield
+    finally:
+        checked(driver.cuCtxPopCurrent())
+
+
+def release_thread() -> None:
+    """Let go of the context, whoever still holds it in this thread: PyCUDA ends the process if a thread does not."""
+    driver = importlib.import_module("pycuda.driver")
+    _held.holds, _held.context = 0, None
+    with suppress(driver.Error):
+        while True:
+            driver.Context.pop()
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.decode.surfaces import Surface
+from foveate.cuda.device import Stream
 from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import FRAME_INPUT
 from foveate.pipeline.frames import Colour, Frame, Plane
@@ -22,18 +23,22 @@ class DeviceFrame:
     """One decoded picture in device memory, as the decoder writes it: luma, and interleaved Cb and Cr below it.
 
     The names are those of pipeline.frames.Frame; ``luma`` and ``chroma`` are copied to the host when asked for.
-    ``pixels`` belongs to this frame for as long as it lives.
+    ``surface`` belongs to this frame for as long as it lives.
     """
 
     index: int
     seconds: float
     width: int
     height: int
-    pixels: DeviceArray  # uint8 or uint16 [rows of luma and chroma, pitch]
+    surface: Surface  # whose pixels are uint8 or uint16 [rows of luma and chroma, pitch]
     chroma_row: int  # the row of ``pixels`` at which chroma begins
     colour: Colour
     discontinuity: bool = False
-    keeper: Any = None  # gives the memory back when the frame is gone
+
+    @property
+    def pixels(self) -> DeviceArray:
+        """Where they lie."""
+        return self.surface.pixels
 
     @property
     def subsampled(self) -> bool:
@@ -53,9 +58,7 @@ class DeviceFrame:
     @cached_property
     def _host(self) -> tuple[Plane, Plane, Plane]:
         """All planes, copied by whichever thread asks."""
-        with Device() as device:
-            pixels = self.pixels.download(device.stream())
-        pixels = narrowed(pixels)
+        pixels = narrowed(self.surface.download())
         rows, columns = (self.height + 1) // 2, (self.width + 1) // 2
         pairs = pixels[self.chroma_row : self.chroma_row + rows, : 2 * columns]
         return pixels[: self.height, : self.width], pairs[:, 0::2], pairs[:, 1::2]

@@ -81,6 +81,22 @@ def capabilities(gpu: int, codec: str, depth: int) -> Limits | None:
     return Limits(told["width_min"], told["height_min"], told["width_max"], told["height_max"])
 
 
+def report() -> dict[str, Any]:
+    """Whether the engine can run here, and what the hardware decodes, as plain data: for ``foveate doctor``."""
+    problem = gpu_problem()
+    if problem:
+        return {"problem": problem, "decoding": None, "decodes": {}}
+    missing = library_problem()
+    found: dict[str, str] = {}
+    with Device() as device:
+        for codec in () if missing else sorted(set(_CODECS.values())):
+            for depth in sorted(set(_DEPTHS.values())):
+                limits = capabilities(device.index, codec, depth)
+                if limits is not None:
+                    found[f"{codec} {depth}-bit"] = f"{limits.max_width}x{limits.max_height}"
+    return {"problem": None, "decoding": missing, "decodes": found}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
     """One decoded picture: luma, and below it Cb and Cr, interleaved; uint8, or uint16 with the value on top."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
@@ -70,7 +70,9 @@ class DeviceSource:
         self._origin: int | None = None  # the first timestamp, in ticks
         self._durations: dict[int, int] = {}  # ticks, of packets whose pictures have not come out yet, by timestamp
         self._dropped: set[int] = set()  # timestamps of pictures that are decoded but not to be shown
-        self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate))
+        self._decoded = self._decode()
+        self._stamped = self._stamp()
+        self._pictures = timed(self._stamped, 1 / (feed.rate or settings.rate))
         self._frames: Iterator[DeviceFrame] = islice(map(self._frame, count(), self._pictures), settings.frames)
 
     def __iter__(self) -> Iterator[Any]:
@@ -80,7 +82,8 @@ class DeviceSource:
     def close(self) -> None:
         """Release the decoder. Safe to call twice; called by the thread that reads."""
         self._frames = iter(())
-        self._pictures.close()
+        for generator in (self._pictures, self._stamped, self._decoded):  # a closed one need not let go of the next
+            generator.close()
         self._feed.close()
 
     def _frame(self, index: int, timed_picture: Timed[Picture]) -> DeviceFrame:
@@ -90,15 +93,14 @@ class DeviceSource:
             timed_picture.seconds,
             picture.width,
             picture.height,
-            picture.surface.pixels,
+            picture.surface,
             picture.chroma_row,
             self._colour,
             timed_picture.jumped,
-            picture.surface,
         )
 
-    def _stamped(self) -> Iterator[Stamped[Picture]]:
-        for picture in self._decoded():
+    def _stamp(self) -> Generator[Stamped[Picture], None, None]:
+        for picture in self._decoded:
             if picture.pts in self._dropped:
                 self._dropped.remove(picture.pts)
                 continue
@@ -108,7 +110,7 @@ class DeviceSource:
             duration = self._durations.pop(picture.pts, 0) * self._numerator / self._denominator
             yield Stamped(picture, seconds, duration or None)
 
-    def _decoded(self) -> Iterator[Picture]:
+    def _decode(self) -> Generator[Picture, None, None]:
         """All pictures, past what is damaged."""
         with Device() as device, device.errors():
             decoder = Nvdec(device, self._feed.decoder.name)

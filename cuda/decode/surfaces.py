@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, checked
+from foveate.cuda.device import Device, borrowed, checked
 from foveate.cuda.memory import DeviceArray, out_of_memory
 from foveate.pipeline.errors import EngineError
 
@@ -19,14 +21,24 @@ class Surface:
         self.pixels = pixels
         self._pool = pool
 
+    def download(self) -> NDArray[Any]:
+        """A copy of the pixels on the host, from any thread."""
+        from cuda.bindings import driver
+
+        pixels = np.empty(self.pixels.shape, self.pixels.dtype)
+        with borrowed(self._pool.context):
+            checked(driver.cuMemcpyDtoH(pixels.ctypes.data, self.pixels.pointer, pixels.nbytes))
+        return pixels
+
     def __del__(self) -> None:
-        self._pool.take_back(self.pixels)
+        if not sys.is_finalizing():
+            self._pool.take_back(self.pixels)
 
 
 class SurfacePool:
     """Surfaces of any shape; as many as are in use at once, which the channels of the pipeline bound.
 
-    It holds the primary context by itself, so that a picture outlives the threads that work on the GPU.
+    The process keeps the context, so a picture may outlive the threads that work on the GPU.
     """
 
     def __init__(self, device: Device) -> None:
@@ -34,10 +46,9 @@ class SurfacePool:
 
         self._driver = driver
         self._device = device
-        checked(driver.cuDevicePrimaryCtxRetain(device.index))
+        self.context = device.context_handle
         self._lock = threading.RLock()  # a picture may end in the midst of anything
         self._free: list[DeviceArray] = []
-        self._count = 0  # allocated, in use or not
         self._closed = False
 
     def surface(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Surface:
@@ -50,7 +61,6 @@ class SurfacePool:
             if int(code):
                 raise EngineError(out_of_memory(self._device, "a decoded picture", size))
             array = DeviceArray("decoded picture", shape, dtype, int(pointer))
-            self._count += 1
         return Surface(self, array)
 
     def _reusable(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> DeviceArray | None:
@@ -59,7 +69,6 @@ class SurfacePool:
             if array.shape == shape and array.dtype == dtype:
                 return array
             checked(self._driver.cuMemFree(array.pointer))
-            self._count -= 1
         return None
 
     def take_back(self, pixels: DeviceArray) -> None:
@@ -77,9 +86,6 @@ class SurfacePool:
                 self._release()
 
     def _release(self) -> None:
-        with Device(self._device.index):
+        with borrowed(self.context):
             while self._free:
-                self._driver.cuMemFree(self._free.pop().pointer)
-                self._count -= 1
-        if not self._count:
-            self._driver.cuDevicePrimaryCtxRelease(self._device.index)
+                checked(self._driver.cuMemFree(self._free.pop().pointer))

@@ -1,15 +1,19 @@
-"""The local channels on the Grid: launch of channels.cu."""
+"""The local channels on the Grid: launch of channels.cu, and the parameters that layers.cu takes as well."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray
 from foveate.cuda.pixels.write import plane_pointers
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
+from foveate.cuda.textures import MOST_LEVELS, Texture
+from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.cpu.stack import gains_of
 
 _THREADS = 256
@@ -17,27 +21,55 @@ _PLANE = np.dtype([("base", np.uint64), ("levels", np.uint64, (4,))], align=True
 _COMPUTED = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
 
 
-class LocalChannels:
-    """Recomputes the channels around written tiles."""
+def channel_parameters(
+    state: PixelState,
+    analysis_level: int,
+    textures: tuple[Texture, Texture],
+    moved: DeviceArray,
+    shown: DeviceArray,
+) -> NDArray[np.void]:
+    """The struct Channels of local.cuh. ``textures`` are the RGB pyramid and the channel stack.
 
-    def __init__(self, device: Device, state: PixelState, analysis_level: int) -> None:
+    ``moved`` is float32 at the analysis level, ``shown`` uint8[tiles], zero before the first frame.
+    """
+    rows, columns = state.geometry.tiles
+    gains = gains_of(state.colour)
+    matrix, offsets = matrix_of(state.colour)
+    rgb, stack = (surfaces + [0] * (MOST_LEVELS - len(surfaces)) for surfaces in (t.surfaces for t in textures))
+    return struct(
+        rgb=(("u8", (MOST_LEVELS,)), rgb),
+        stack=(("u8", (MOST_LEVELS,)), stack),
+        state=(np.uint64, state.frame.pointer),
+        written=(np.uint64, state.written.pointer),
+        changed=(np.uint64, state.changed.pointer),
+        shown=(np.uint64, shown.pointer),
+        moved=(np.uint64, moved.pointer),
+        planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
+        **{name: (np.uint64, state.channel(name).pointer) for name in _COMPUTED},
+        black=(np.float32, gains.black),
+        span=(np.float32, gains.span),
+        luma_gain=(np.float32, gains.luma),
+        chroma_gain=(np.float32, gains.chroma),
+        matrix=(("f4", (9,)), matrix.ravel() / 255.0),
+        offsets=(("f4", (3,)), offsets),
+        width=(np.int32, state.geometry.width),
+        height=(np.int32, state.geometry.height),
+        halved=(np.int32, state.subsampled),
+        tile_rows=(np.int32, rows),
+        tile_columns=(np.int32, columns),
+        level=(np.int32, analysis_level),
+    )
+
+
+class LocalChannels:
+    """Recomputes the channels on the Grid around written tiles."""
+
+    def __init__(self, device: Device, state: PixelState, parameters: NDArray[np.void]) -> None:
+        """``parameters`` as ``channel_parameters`` makes them."""
         rows, columns = state.geometry.tiles
         self._tiles = rows * columns
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("local_channels")
-        gains = gains_of(state.colour)
-        self._parameters = struct(
-            state=(np.uint64, state.frame.pointer),
-            written=(np.uint64, state.written.pointer),
-            planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
-            **{name: (np.uint64, state.channel(name).pointer) for name in _COMPUTED},
-            black=(np.float32, gains.black),
-            span=(np.float32, gains.span),
-            luma_gain=(np.float32, gains.luma),
-            chroma_gain=(np.float32, gains.chroma),
-            tile_rows=(np.int32, rows),
-            tile_columns=(np.int32, columns),
-            level=(np.int32, analysis_level),
-        )
+        self._parameters = parameters
 
     def enqueue(self, stream: Stream) -> None:
         """Bring edges, edges_inverted, highpass, lowpass and saliency up to date."""

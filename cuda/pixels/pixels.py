@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 
 from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.memory import DeviceArray, Memory, out_of_memory
 from foveate.cuda.pixels.change import SCRATCH, Change
-from foveate.cuda.pixels.channels import LocalChannels
+from foveate.cuda.pixels.channels import LocalChannels, channel_parameters
 from foveate.cuda.pixels.edge_distance import EdgeDistance
+from foveate.cuda.pixels.layers import Layers
+from foveate.cuda.pixels.layout import LAYERS, stack_levels
 from foveate.cuda.pixels.write import Write
 from foveate.cuda.state import FRAME_INPUT, FRAME_STATE, GRID_CHANNELS, PixelState, PlaneLevels
+from foveate.cuda.textures import MOST_LEVELS, Texture, texture_bytes
+from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry
 from foveate.pipeline.settings import Settings
@@ -29,34 +35,62 @@ class Pixels:
         stream: Stream,
     ) -> None:
         """Allocate on ``stream``. Raises EngineError where the card is full."""
-        self._memory = Memory(device)
-        try:
-            self.frame = self._memory.array("frame input", (), FRAME_INPUT, stream)
-            self.state = _allocate(self._memory, geometry, colour, subsampled, stream)
-            scratch = self._memory.array("change scratch", (SCRATCH,), np.int32, stream)
-            level = settings.analysis_level
-            self._steps = (
+        level = settings.analysis_level
+        _check_room(device, geometry, level)
+        with ExitStack() as undo:
+            self._memory = memory = Memory(device)
+            undo.callback(memory.free)
+            self.rgb = Texture(device, "the RGB pyramid", geometry.level(0), 1, MOST_LEVELS)
+            undo.callback(self.rgb.free)
+            self.stack = Texture(device, "the channel stack", geometry.level(level), LAYERS, stack_levels(level))
+            undo.callback(self.stack.free)
+            self.frame = memory.array("frame input", (), FRAME_INPUT, stream)
+            self.state = _allocate(memory, geometry, colour, subsampled, stream)
+            scratch = memory.array("change scratch", (SCRATCH,), np.int32, stream)
+            moved = memory.array("moved", geometry.level(level), np.float32, stream)
+            shown = memory.array("tiles that show motion", geometry.tiles, np.uint8, stream)
+            parameters = channel_parameters(self.state, level, (self.rgb, self.stack), moved, shown)
+            self.steps = (
                 Change(device, self.state, self.frame, scratch, settings.change),
-                Write(device, self.state, self.frame, level),
-                LocalChannels(device, self.state, level),
+                Write(device, self.state, self.frame, level, moved),
+                LocalChannels(device, self.state, parameters),
                 EdgeDistance(device, self.state),
             )
-        except BaseException:
-            self._memory.free()
-            raise
+            self.layers = Layers(device, self.state, parameters)
+            self._releasing = undo.pop_all()
 
     def enqueue(self, stream: Stream) -> None:
-        """Compare the frame that ``frame`` tells of, write what changed, and rebuild what depends on it."""
-        for step in self._steps:
+        """Compare the frame that ``frame`` tells of, write what changed, and rebuild what the Cascade reads.
+
+        The textures follow with ``layers.enqueue``, behind this on the same stream or beside the Cascade on another.
+        """
+        for step in self.steps:
             step.enqueue(stream)
 
     def report(self) -> tuple[tuple[str, int], ...]:
         """Names and sizes in bytes of what is allocated."""
-        return self._memory.report()
+        textures = ((texture.name, texture.nbytes) for texture in (self.rgb, self.stack))
+        return (*self._memory.report(), *textures)
 
     def free(self) -> None:
         """Release. No work on it may still run."""
-        self._memory.free()
+        self._releasing.close()
+
+
+def pixel_bytes(geometry: Geometry, analysis_level: int) -> int:
+    """About what Pixels will allocate, in bytes of device memory."""
+    rows, columns = geometry.level(0)
+    planes = 3 * rows * columns * 3  # each with levels in float32
+    stack = texture_bytes(geometry.level(analysis_level), LAYERS, stack_levels(analysis_level))
+    return planes + stack + texture_bytes((rows, columns), 1, MOST_LEVELS)
+
+
+def _check_room(device: Device, geometry: Geometry, analysis_level: int) -> None:
+    """Raise EngineError before anything is taken, where it would not fit."""
+    wanted = pixel_bytes(geometry, analysis_level)
+    if wanted > device.memory()[0]:
+        name = f"a picture of {geometry.width}x{geometry.height} with channels at level {analysis_level}"
+        raise EngineError(out_of_memory(device, name, wanted))
 
 
 def _allocate(memory: Memory, geometry: Geometry, colour: Colour, subsampled: bool, stream: Stream) -> PixelState:

@@ -18,6 +18,7 @@ struct Write {
     PlaneOut planes[3];
     float* errors;       // [4, grid]
     float* motion;       // [grid], zero where nothing moved
+    float* moved;        // at the analysis level: |luma - luma before|
     float inverse_span;  // 1 / (white - black)
     int width, height;
     int tile_rows, tile_columns;
@@ -51,7 +52,12 @@ __device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int 
         if (plane == 0 && p.analysis_level == 0) {
             const u32 difference = __vabsdiffu4(*held, now);
             u32 most = 0;
-            for (int k = 0; k < 4; k++) most = max(most, difference >> (8 * k) & 255);
+            float* moved = p.moved + (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
+            for (int k = 0; k < 4; k++) {
+                const u32 one = difference >> (8 * k) & 255;
+                most = max(most, one);
+                moved[k] = (float)one;
+            }
             note_motion(tile, y / 16 * 2 + x / 16, 0.0f, (float)most);
         }
         *held = now;
@@ -86,9 +92,12 @@ __device__ void build_level(const Write& p, Tile& tile, int level, int row, int 
         const float error = (float)squares[plane] * scale - mean * mean;
         total += plane ? error * CHROMA_WEIGHT : error;
         float* out = p.planes[plane].levels[level - 1];
-        out += (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
-        if (plane == 0 && level == p.analysis_level) note_motion(tile, y * 2 / side * 2 + x * 2 / side, *out, mean);
-        *out = mean;
+        const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
+        if (plane == 0 && level == p.analysis_level) {
+            note_motion(tile, y * 2 / side * 2 + x * 2 / side, out[at], mean);
+            p.moved[at] = fabsf(mean - out[at]);
+        }
+        out[at] = mean;
     }
     __syncthreads();
 #pragma unroll

@@ -20,8 +20,10 @@ _PLANE = np.dtype([("base", np.uint64), ("levels", np.uint64, (4,))], align=True
 class Write:
     """Writes what Change found."""
 
-    def __init__(self, device: Device, state: PixelState, frame: DeviceArray, analysis_level: int) -> None:
-        """``frame`` is the FRAME_INPUT on the device."""
+    def __init__(
+        self, device: Device, state: PixelState, frame: DeviceArray, analysis_level: int, moved: DeviceArray
+    ) -> None:
+        """``frame`` is the FRAME_INPUT on the device; ``moved`` float32 at the analysis level, where motion is left."""
         geometry = state.geometry
         rows, columns = geometry.tiles
         self._blocks = min(rows * columns, _MOST_BLOCKS)
@@ -34,6 +36,7 @@ class Write:
             planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
             errors=(np.uint64, state.errors.pointer),
             motion=(np.uint64, state.channel("motion").pointer),
+            moved=(np.uint64, moved.pointer),
             inverse_span=(np.float32, 1.0 / gains_of(state.colour).span),
             width=(np.int32, geometry.width),
             height=(np.int32, geometry.height),

@@ -66,6 +66,7 @@ class Feeder:
         given["discontinuity"], given["fed"] = frame.discontinuity, fed
         self.pixels.frame.upload(given, self._stream)
         self.pixels.enqueue(self._stream)
+        self.pixels.layers.enqueue(self._stream)
         self._stream.synchronize()
         self._count += 1
 

@@ -473,6 +473,14 @@ def test_stages_that_share_do_so_only_where_processors_are_few(processors: int, 
 
 
 @pytest.mark.parametrize("processors", [1, 16])
+def test_stages_that_always_share_do_so_on_any_machine(processors: int) -> None:
+    threads: set[str] = set()
+    always = [Stage(name, named(threads), shares="always") for name in ("upload", "pyramid", "cascade")]
+    assert list(Runner([Stage("decode", Probe(5)), *always], processors)) == [0, 1, 2, 3, 4]
+    assert threads == {"foveate-upload-pyramid-cascade"}
+
+
+@pytest.mark.parametrize("processors", [1, 16])
 def test_each_stage_of_a_shared_thread_has_its_own_times_and_errors(processors: int) -> None:
     def sleepy(seconds: float) -> Any:
         def body(upstream: Iterator[Any]) -> Iterator[Any]:

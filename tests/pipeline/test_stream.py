@@ -309,10 +309,18 @@ def test_overrides_are_checked(samples):
         open_stream(clip, budget=0)
     with pytest.raises(SettingsError, match="unknown setting 'bugdet'"):
         open_stream(clip, bugdet=3)
-    with pytest.raises(EngineError, match="cuda"):
-        open_stream(clip, engine="cuda")
     with pytest.raises(SettingsError, match="merge"):
         open_stream(clip, budget=3, allocation={"merge": 2})
+
+
+def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu(samples, monkeypatch):
+    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: "there is no card")
+    clip = str(samples / "tree.mp4")
+    with pytest.raises(EngineError, match=r"engine 'cuda' cannot run here: there is no card; use --engine cpu"):
+        open_stream(clip, engine="cuda")
+    with open_stream(clip, source={"frames": 2}) as stream:
+        assert stream.header.config["engine"] == "cpu"
+        assert len(list(stream)) == 2
 
 
 def test_a_stream_left_half_way_leaves_no_thread(samples):

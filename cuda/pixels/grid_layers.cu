@@ -1,0 +1,38 @@
+// Copies the channels that exist on the Grid alone into the last level of the channel stack.
+#include "state.cuh"
+#include "pixels/texture.cuh"
+
+struct GridLayers {
+    const FrameState* state;
+    const float* channels[28];  // [grid] each, four per layer; null: zero
+    u8 turns[28];               // 1: two maps one behind the other, of which the turn's is this frame's
+    const int* turn;
+    int boundary;               // which of the channels is made from cluster_id: 1 where a neighbour has another one
+    u64 surface;                // of the stack's last level
+    int first;                  // the first of these layers
+    int rows, columns;
+};
+
+__device__ float boundary(const float* id, int cell, int rows, int columns) {
+    const int row = cell / columns, column = cell % columns;
+    const float own = id[cell];
+    return (row > 0 && id[cell - columns] != own) || (row + 1 < rows && id[cell + columns] != own)
+            || (column > 0 && id[cell - 1] != own) || (column + 1 < columns && id[cell + 1] != own)
+        ? 1.0f
+        : 0.0f;
+}
+
+// One thread per cell; blockIdx.y is the layer.
+extern "C" __global__ void grid_layers(GridLayers p) {
+    const int cell = blockIdx.x * blockDim.x + threadIdx.x, layer = blockIdx.y;
+    if (p.state->rests || cell >= p.rows * p.columns) return;
+    float values[4];
+    for (int i = 0; i < 4; i++) {
+        const int at = layer * 4 + i;
+        const float* channel = p.channels[at];
+        if (channel && p.turns[at]) channel += (size_t)*p.turn * p.rows * p.columns;
+        values[i] = !channel ? 0.0f : at == p.boundary ? boundary(channel, cell, p.rows, p.columns) : channel[cell];
+    }
+    const Texel texel = {values[0], values[1], values[2], values[3]};
+    put(p.surface, p.first + layer, cell / p.columns, cell % p.columns, texel);
+}

@@ -1,0 +1,55 @@
+"""The channels that exist on the Grid alone, in the channel stack: launch of grid_layers.cu."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray
+from foveate.cuda.pixels.layout import GRIDDED, SAMPLED
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.cuda.textures import Texture
+
+_THREADS = 256
+_FROM = {"boundary": "cluster_id"}
+
+
+class GridLayers:
+    """Brings the Grid's channels into the stack's last level, once the Cascade has them."""
+
+    def __init__(
+        self,
+        device: Device,
+        state: PixelState,
+        stack: Texture,
+        channels: Mapping[str, DeviceArray],
+        turn: int,
+    ) -> None:
+        """``channels`` are float32[grid], or float32[2, grid] of which the one at the int32 ``turn`` points to counts.
+
+        Channels that are not there are zero.
+        """
+        rows, columns = state.geometry.grid
+        self._grid = -(-rows * columns // _THREADS), len(GRIDDED) // 4
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("grid_layers")
+        own = {**channels, "edge_distance": state.channel("edge_distance")}
+        found = [own.get(_FROM.get(name, name)) for name in GRIDDED]
+        self._parameters = struct(
+            state=(np.uint64, state.frame.pointer),
+            channels=(("u8", (len(GRIDDED),)), [array.pointer if array else 0 for array in found]),
+            turns=(("u1", (len(GRIDDED),)), [bool(array and len(array.shape) == 3) for array in found]),
+            turn=(np.uint64, turn),
+            boundary=(np.int32, GRIDDED.index("boundary")),
+            surface=(np.uint64, stack.surfaces[-1]),
+            first=(np.int32, len(SAMPLED) // 4),
+            rows=(np.int32, rows),
+            columns=(np.int32, columns),
+        )
+
+    def enqueue(self, stream: Stream) -> None:
+        """Write this frame's maps; where the frame rests, the last ones stay."""
+        self._kernel.launch(stream, self._grid, _THREADS, self._parameters)
