@@ -1,0 +1,159 @@
+"""Frames per second of files decoded and selected on the GPU, against bare decoding by the same hardware:
+
+python -m foveate.bench.gpu_files FILE --out gpu_files.json
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import av
+import tyro
+from tyro.conf import Positional, arg
+
+from foveate.bench.case import Clip, RedCheckError
+from foveate.bench.entry import guarded
+from foveate.bench.record import clip_record, origin, record_text, write_text
+from foveate.bench.table import standard_error
+from foveate.cuda.device import Device
+from foveate.pipeline import open_stream
+
+_REPEATS: Final = 3
+_AT_ONCE: Final = 8
+_LEVELS: Final = (0, 2)
+
+
+def gpu_files(
+    file: Annotated[Positional[str], arg(metavar="FILE", help="A video that the hardware decodes.")],
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    times: Annotated[int, arg(metavar="N", help="The file is played this often, as one longer file.")] = 15,
+) -> None:
+    """Compare one file, and eight at once, with bare decoding of the same files in the same run."""
+    say = standard_error().print
+    with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
+        clip = Path(folder) / f"{Path(file).stem}.mp4"
+        frames = looped(Path(file), clip, times)
+        with Device() as device:
+            record: dict[str, Any] = {**origin(), "command": "gpu_files", "card": device.name, "cases": []}
+            record |= clip_record(Clip(clip.stem, clip, f"{Path(file).name} {times} times"), frames)
+            decode_bare(clip)  # warms up, as the pipeline's first run does
+            for level in _LEVELS:
+                for count in (1, _AT_ONCE):
+                    case = _case(clip, frames, count, level)
+                    record["cases"].append(case)
+                    say(
+                        f"{count} at once, analysis level {level}: bare {case['decode_fps']:.0f} fps, "
+                        f"pipeline {case['pipeline_fps']:.0f} fps, ratio {case['ratio']:.3f}"
+                    )
+                    for stage in case["stages"]:
+                        say(
+                            f"    {stage['name']:8} busy {stage['busy_ms']:.3f} ms per frame, p99 {stage['p99_ms']:.3f}"
+                        )
+    text = record_text(record)
+    if out is None:
+        print(text, end="", flush=True)
+    else:
+        write_text(Path(out), text)
+
+
+def _case(clip: Path, frames: int, count: int, level: int) -> dict[str, Any]:
+    reports: list[Any] = []
+
+    def select() -> int:
+        with open_stream(str(clip), engine="cuda", analysis_level=level) as stream:
+            if any("decoded on the CPU" in note for note in stream.header.notes):
+                raise RedCheckError(f"{clip.name} was decoded on the CPU: {stream.header.notes[-1]}")
+            seen = sum(1 for _ in stream)
+            reports[:] = stream.report()
+        return seen
+
+    _timed(select, 1, frames)  # compiles and loads the kernels
+    decodes, pipelines = [], []
+    for _ in range(_REPEATS):
+        decodes.append(_timed(lambda: decode_bare(clip), count, frames))
+        pipelines.append(_timed(select, count, frames))
+    decode, pipeline = sorted(decodes)[_REPEATS // 2], sorted(pipelines)[_REPEATS // 2]
+    return {
+        "name": f"{count} at once, analysis level {level}",
+        "at_once": count,
+        "analysis_level": level,
+        "decode_fps": count * frames / decode,
+        "pipeline_fps": count * frames / pipeline,
+        "ratio": decode / pipeline,
+        "stages": [
+            {"name": stage.name, "busy_ms": 1000 * stage.busy / max(stage.items, 1), "p99_ms": 1000 * stage.p99}
+            for stage in reports
+        ],
+        "samples": {"decode_seconds": decodes, "pipeline_seconds": pipelines},
+    }
+
+
+def _timed(call: Callable[[], int], count: int, frames: int) -> float:
+    """Seconds until ``count`` threads have each called; raises RedCheckError unless each saw all frames."""
+    seen: list[int] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            seen.append(call())
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - start
+    if failures:
+        raise RedCheckError(f"a run failed: {failures[0]}")
+    if seen != [frames] * count:
+        raise RedCheckError(f"{count} runs over {frames} frames gave {seen}")
+    return seconds
+
+
+def decode_bare(clip: Path) -> int:
+    """Decode by the hardware into device memory, look at nothing, and count the frames."""
+    import PyNvVideoCodec as nvc  # noqa: N813
+
+    demuxer = nvc.CreateDemuxer(filename=str(clip))
+    decoder = nvc.CreateDecoder(gpuid=0, codec=demuxer.GetNvCodecId(), usedevicememory=True)
+    return sum(len(decoder.Decode(packet)) for packet in demuxer)
+
+
+def looped(source: Path, target: Path, times: int) -> int:
+    """Write the packets of ``source`` ``times`` times, one after the other in time. Returns the number of packets."""
+    written = 0
+    with av.open(f"file:{target}", "w") as out:
+        stream: av.VideoStream | None = None
+        for turn in range(times):
+            with av.open(f"file:{source}") as container:
+                template = container.streams.video[0]
+                stream = stream or out.add_stream_from_template(template)
+                packets = [packet for packet in container.demux(template) if packet.size]
+                length = sum(packet.duration or 0 for packet in packets)
+                for packet in packets:
+                    assert packet.pts is not None
+                    packet.pts += turn * length
+                    packet.dts = (packet.dts if packet.dts is not None else packet.pts) + turn * length
+                    packet.stream = stream
+                    out.mux(packet)
+                    written += 1
+    return written
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(gpu_files, prog="python -m foveate.bench.gpu_files", args=list(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,146 @@
+"""A 1080p scene in device memory: two pictures that differ in a tenth of the tiles, taking turns as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.bench.case import RedCheckError
+from foveate.bench.footage import read_footage
+from foveate.cuda.cascade.cascade import Cascade, Step
+from foveate.cuda.cascade.layout import CHOICE
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.graph import Graph
+from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.pixels.grid_layers import GridLayers
+from foveate.cuda.pixels.pixels import Pixels
+from foveate.cuda.state import FRAME_INPUT
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.geometry import TILE, Geometry
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import Settings
+
+WIDTH: Final = 1920
+HEIGHT: Final = 1080
+_BLOBS: Final = ((3, 5), (12, 30), (22, 46))  # first tile of each region that changes
+_BLOB: Final = (7, 10)  # tiles; three of them are a tenth of the picture
+_BRIGHTER: Final = 9  # grey values between the two pictures: more than any threshold
+_SHIFT: Final = 8  # pixels by which the content of the regions moves
+
+Picture = NDArray[np.uint8]
+
+
+def pictures(clip: Path) -> tuple[Picture, Picture]:
+    """Two NV12 pictures, uint8[HEIGHT * 3 / 2, WIDTH]: the clip's first frame enlarged, and one with moved regions."""
+    first = read_footage(clip, 1).pictures[0]
+    luma = cv2.resize(first.luma, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
+    size = (WIDTH // 2, HEIGHT // 2)
+    chroma = np.stack([cv2.resize(plane, size, interpolation=cv2.INTER_LINEAR) for plane in (first.cb, first.cr)], -1)
+    moved = luma.copy()
+    for row, column in _BLOBS:
+        area = np.s_[row * TILE : (row + _BLOB[0]) * TILE, column * TILE : (column + _BLOB[1]) * TILE]
+        rolled = np.roll(luma[area], _SHIFT, axis=1).astype(np.int16)
+        moved[area] = np.clip(rolled + _BRIGHTER, 0, 255)
+    pairs = chroma.reshape(HEIGHT // 2, WIDTH)
+    return np.concatenate([luma, pairs]), np.concatenate([moved, pairs])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """The pipeline's device work on the two pictures, without a source and without an engine's threads."""
+
+    device: Device
+    stream: Stream
+    pixels: Pixels
+    cascade: Cascade
+    layers: GridLayers
+    inputs: tuple[NDArray[np.void], NDArray[np.void]]  # page-locked FRAME_INPUT of each picture
+    frames: tuple[DeviceArray, DeviceArray]  # NV12 on the device
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What a frame's work consists of, in order."""
+        return (*self.pixels.steps, *self.cascade.steps, self.layers)
+
+    def enqueue(self, number: int, stream: Stream) -> None:
+        """One frame's work, as the engine captures it; ``number`` 0 or 1 says which picture."""
+        self.pixels.frame.copy_from(self.inputs[number], stream)
+        self.pixels.enqueue(stream)
+        self.cascade.enqueue(stream)
+        self.cascade.fetch(number, stream)
+        self.layers.enqueue(stream)
+
+    def start(self) -> None:
+        """The first frame: kernels are loaded, everything is written."""
+        self.cascade.begin(0, self.stream)
+        self.enqueue(0, self.stream)
+        self.stream.synchronize()
+        for given in self.inputs:
+            given["number"], given["anew"] = 1, 0
+
+    def graphs(self) -> tuple[Graph, Graph]:
+        """One frame's work on each picture, captured."""
+        return (
+            Graph(self.stream, lambda stream: self.enqueue(0, stream)),
+            Graph(self.stream, lambda stream: self.enqueue(1, stream)),
+        )
+
+    def selection(self, number: int) -> Selection:
+        """The Selection of the frame that was enqueued last, with picture ``number``."""
+        self.stream.synchronize()
+        blank = np.zeros((HEIGHT, WIDTH), np.uint8)
+        return self.cascade.selection(Frame(1, 0.0, blank, None), number)
+
+    def check(self, number: int, keyframe: bool) -> Selection:
+        """The Selection; raises RedCheckError where the frame was not what is to be measured."""
+        selection = self.selection(number)
+        if keyframe != (selection.keyframe is not None):
+            raise RedCheckError(f"the frame's keyframe is {selection.keyframe!r}")
+        if not 0.09 <= selection.changed <= 0.11:
+            raise RedCheckError(f"{selection.changed:.1%} of the tiles changed instead of a tenth")
+        if not len(selection):
+            raise RedCheckError("the frame has no tokens")
+        return selection
+
+
+@contextmanager
+def open_scene(device: Device, settings: Settings, clip: Path) -> Iterator[Scene]:
+    """Everything for one case, freed at the end."""
+    stream, memory = device.stream(), Memory(device)
+    pixels = Pixels(device, Geometry(WIDTH, HEIGHT), Colour("bt709"), True, settings, stream)
+    cascade = Cascade(device, pixels.state, settings, Feedback(), stream)
+    try:
+        frames, inputs = [], []
+        for number, picture in enumerate(pictures(clip)):
+            frame = memory.array(f"picture {number}", picture.shape, np.uint8, stream)
+            frame.upload(picture, stream)
+            frames.append(frame)
+            inputs.append(_input(memory, frame))
+        turn = cascade.turn.pointer + (CHOICE.names or ()).index("turn") * 4  # all fields are int32
+        layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), turn)
+        scene = Scene(device, stream, pixels, cascade, layers, (inputs[0], inputs[1]), (frames[0], frames[1]))
+        scene.start()
+        yield scene
+    finally:
+        device.synchronize()
+        cascade.free()
+        pixels.free()
+        memory.free()
+
+
+def _input(memory: Memory, frame: DeviceArray) -> NDArray[Any]:
+    given = memory.pinned((1,), FRAME_INPUT).reshape(())
+    chroma = frame.pointer + HEIGHT * WIDTH
+    given["planes"] = frame.pointer, chroma, chroma + 1
+    given["pitches"] = WIDTH
+    given["steps"] = 1, 2, 2
+    given["anew"] = 1
+    return given

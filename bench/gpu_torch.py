@@ -1,0 +1,136 @@
+"""The selection of one frame in plain torch, compiled, against the graph of the CUDA engine in the same run.
+
+python -m foveate.bench.gpu_torch sample_videos/bunny.mp4 --out gpu_torch.json
+
+The same planes, levels, errors, channels, scores, price search and tokens, over the whole picture each frame: torch has
+no partial update that would cost less. Left out, in torch's favour: the flow search, the fill of the last few tokens,
+ages, and the stack of 40 channels.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import numpy as np
+import tyro
+from tyro.conf import Positional, arg
+
+from foveate.bench.case import RedCheckError
+from foveate.bench.entry import guarded
+from foveate.bench.gpu_scene import HEIGHT, WIDTH, open_scene, pictures
+from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.table import standard_error
+from foveate.cuda.device import Device
+from foveate.pipeline.settings import Settings
+
+_FRAMES: Final = 200
+_WARM: Final = 20
+_EQUAL: Final = 0.9  # share of the engine's tokens that torch must choose too: both do the same work
+
+
+def gpu_torch(
+    clip: Annotated[Positional[str], arg(metavar="FILE", help="Its first frame is the scene.")],
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+) -> None:
+    """Compare device time and wall-clock time per steady frame."""
+    say = standard_error().print
+    settings = Settings.model_validate({"change": {"keyframe_interval": 1_000_000}, "cache": {"enabled": False}})
+    with Device() as device:
+        record: dict[str, Any] = {**origin(), "command": "gpu_torch", "card": device.name}
+        record |= {"width": WIDTH, "height": HEIGHT}
+        ours, chosen = _engine(device, settings, Path(clip))
+    theirs, others, version = _torch(Path(clip))
+    equal = len(chosen & others) / max(len(chosen), 1)
+    if equal < _EQUAL:
+        raise RedCheckError(f"torch chose {equal:.1%} of the engine's tokens")
+    record |= {"torch": version, "equal_tokens": equal, "engine": ours, "compiled": theirs}
+    record["times_faster"] = theirs["p50_ms"] / ours["p50_ms"]
+    say(
+        f"{record['card']}: torch {theirs['p50_ms']:.3f} ms, engine {ours['p50_ms']:.4f} ms a frame, "
+        f"{record['times_faster']:.1f} times faster; {equal:.1%} of tokens equal"
+    )
+    text = record_text(record)
+    if out is None:
+        print(text, end="", flush=True)
+    else:
+        write_text(Path(out), text)
+
+
+Tokens = set[tuple[int, int, int]]
+
+
+def _engine(device: Device, settings: Settings, clip: Path) -> tuple[dict[str, Any], Tokens]:
+    with open_scene(device, settings, clip) as scene:
+        graphs = scene.graphs()
+        for index in range(_WARM):
+            graphs[(index + 1) % 2].launch(scene.stream)
+        selection = scene.check(0, keyframe=False)
+        events = [(device.event(), device.event()) for _ in range(_FRAMES)]
+        for index, (before, after) in enumerate(events):
+            before.record(scene.stream)
+            graphs[(index + 1) % 2].launch(scene.stream)
+            after.record(scene.stream)
+        device.synchronize()
+        times = [float(after.time_since(before)) for before, after in events]
+        for graph in graphs:
+            graph.free()
+    chosen = zip(selection.lod.tolist(), selection.x.tolist(), selection.y.tolist(), strict=True)
+    return _summary(times), set(chosen)
+
+
+def _torch(clip: Path) -> tuple[dict[str, Any], Tokens, str]:
+    import torch
+
+    from foveate.bench.torch_selection import TorchSelection
+
+    selection = TorchSelection(WIDTH, HEIGHT, Settings())
+    frames = [torch.from_numpy(picture).cuda() for picture in pictures(clip)]
+    step = torch.compile(selection.step, mode="max-autotune-no-cudagraphs")
+    state = selection.start(frames[0])
+    for index in range(3):
+        state, tokens = step(frames[(index + 1) % 2], state)
+    graphs = [_captured(torch, step, frame, state) for frame in frames]
+    for index in range(_WARM):
+        graphs[(index + 1) % 2][0].replay()
+    torch.cuda.synchronize()
+    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(_FRAMES)]
+    for index, (before, after) in enumerate(events):
+        before.record()
+        graphs[(index + 1) % 2][0].replay()
+        after.record()
+    torch.cuda.synchronize()
+    times = [before.elapsed_time(after) for before, after in events]
+    tokens = graphs[0][1].cpu().numpy()
+    return _summary(times), selection.named(tokens), str(torch.__version__)
+
+
+def _captured(torch: Any, step: Any, frame: Any, state: Any) -> tuple[Any, Any]:
+    """A graph of one frame that leaves its state where it found it, and the tokens it writes."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(2):
+            step(frame, state)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        new, tokens = step(frame, state)
+        for kept, value in zip(state, new, strict=True):
+            kept.copy_(value)
+    return graph, tokens
+
+
+def _summary(times: Sequence[float]) -> dict[str, Any]:
+    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
+    return {"p10_ms": low, "p50_ms": middle, "p90_ms": high, "samples_ms": list(times)}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(gpu_torch, prog="python -m foveate.bench.gpu_torch", args=list(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
