@@ -36,8 +36,8 @@ class Arrays:
     choice: DeviceArray  # CHOICE, shape ()
     fed: DeviceArray  # int32[1]: whether anything was fed in since the last frame
     maps: DeviceArray  # float32[maps, turns, grid]
-    fine_before: DeviceArray  # float32[turns, level]: luma of the flow level, one frame earlier
-    coarse_before: DeviceArray  # float32[turns, grid]: luma of level 4, one frame earlier
+    fine_before: DeviceArray  # float32[level]: luma of the flow level, one frame earlier
+    coarse_before: DeviceArray  # float32[grid]: luma of level 4, one frame earlier
     flow: DeviceArray  # float32[3, grid]: dx, dy in cells and confidence; found, or given
     eccentricity: DeviceArray  # float32[grid]
     bump: DeviceArray  # float32[grid]: the gaze fed in, zeros otherwise
@@ -82,8 +82,8 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
         choice=memory.array("choice", (), CHOICE, stream),
         fed=memory.array("fed", (1,), np.int32, stream),
         maps=floats("carried maps", len(MAPS), TURNS, *grid),
-        fine_before=floats("picture before", TURNS, *side),
-        coarse_before=floats("cells before", TURNS, *grid),
+        fine_before=floats("picture before", *side),
+        coarse_before=floats("cells before", *grid),
         flow=floats("flow", 3, *grid),
         eccentricity=floats("eccentricity", *grid),
         bump=floats("gaze fed in", *grid),

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
-from foveate.cuda.cascade.layout import GRID, grid_of
+from foveate.cuda.cascade.layout import GRID, grid_of, units_of
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
-_THREADS = 512  # a warp for each of the 16 units of a node of level 2
+_THREADS = 256  # one per cell
 
 
 class Carry:
@@ -29,22 +29,20 @@ class Carry:
         settings: Settings,
         given: bool = False,
     ) -> None:
-        """``given``: the flow is not searched but read from ``arrays.flow``."""
+        """``given``: ``arrays.flow`` holds the flow of all cells, not only of the changed ones."""
         geometry, cache = pixels.geometry, settings.cache
         luma = pixels.planes[0]
         grid = grid_of(geometry, settings.allocation.merge)
-        self._blocks = 16 * int(grid["roots"])
+        self._blocks = units_of(grid) * settings.allocation.merge**2 // _THREADS
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("carry")
-        pair = (np.uint64, (2,))
         self._parameters = struct(
             frame=(np.uint64, pixels.frame.pointer),
             choice=(np.uint64, arrays.choice.pointer),
             changed=(np.uint64, pixels.changed.pointer),
             fine=(np.uint64, luma.level(cache.flow_level).pointer),
             coarse=(np.uint64, luma.level(TOP_LEVEL).pointer),
-            fine_before=(pair, [arrays.fine_before.part(turn).pointer for turn in range(2)]),
-            coarse_before=(pair, [arrays.coarse_before.part(turn).pointer for turn in range(2)]),
-            given=(np.uint64, arrays.flow.pointer if given else 0),
+            fine_before=(np.uint64, arrays.fine_before.pointer),
+            coarse_before=(np.uint64, arrays.coarse_before.pointer),
             flow=(np.uint64, arrays.flow.pointer),
             maps=(np.uint64, arrays.maps.pointer),
             channels=(np.uint64, pixels.channels.pointer),
@@ -64,6 +62,7 @@ class Carry:
             leaf3=(np.uint64, arrays.leaf3.pointer),
             leaf4=(np.uint64, arrays.leaf4.pointer),
             grid=(GRID, grid),
+            given=(np.int32, given),
             side=(np.int32, CELL >> cache.flow_level),
             caches=(np.int32, cache.enabled),
             scored=(np.int32, settings.score.enabled),
@@ -74,5 +73,5 @@ class Carry:
         )
 
     def enqueue(self, stream: Stream) -> None:
-        """Flow, maps, scores, ages and costs of this frame."""
+        """Maps, scores, ages and costs of this frame."""
         self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)

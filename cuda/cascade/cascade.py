@@ -14,6 +14,7 @@ from foveate.cuda.cascade.carry import Carry
 from foveate.cuda.cascade.clusters import Clusters
 from foveate.cuda.cascade.compare import Compare
 from foveate.cuda.cascade.emit import Emit
+from foveate.cuda.cascade.flow import FlowSearch
 from foveate.cuda.cascade.layout import CONCLUSION, HEADER, TOKEN
 from foveate.cuda.cascade.maps import Maps
 from foveate.cuda.cascade.three_stage import ThreeStage
@@ -79,10 +80,12 @@ class Cascade:
         reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
         shape = (arrays.most, PATCH, PATCH, 3)
         self._patches = memory.array("patches", shape, np.uint8, stream) if settings.patches else None
+        searches = settings.cache.enabled and self._flow is None
         strategy = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         conclusion = _conclusion(pixels, arrays, settings)
         self.steps: tuple[Step, ...] = (
             *([Compare(device, pixels, reader)] if reader else []),
+            *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
             Carry(device, pixels, arrays, reader, settings, self._flow is not None),
             Clusters(device, memory, pixels, arrays, stream),
             strategy(device, memory, pixels, arrays, settings, conclusion, stream),

@@ -1,4 +1,4 @@
-"""The flow search of flow.cuh for all cells together: float32 NumPy, the same steps one after the other."""
+"""The flow search of flow.cu for all cells together: float32 NumPy, the same steps one after the other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Map = NDArray[np.float32]
 Index = NDArray[np.intp]
 
 PATCH = 8
-STEPS = 10
-LEAST_STEP = np.float32(0.02)
+STEPS = 8
+LEAST_STEP = np.float32(0.04)
 LEAST_DETAIL = np.float32(16.0)
 DOUBT = np.float32(1.0 / 8.0)
 _COUNT = np.float32(PATCH * PATCH)

@@ -74,6 +74,10 @@ class Loaded:
         pixels.channels.upload(np.stack([state.grid[name] for name in GRID_CHANNELS]), self._stream)
         pixels.changed.upload(update.changed.astype(np.uint8), self._stream)
         pixels.written.upload(update.written.astype(np.uint8), self._stream)
+        dirty = np.zeros(pixels.dirty.shape, np.int32)
+        places = np.flatnonzero(update.written)
+        dirty[: len(places)] = places
+        pixels.dirty.upload(dirty, self._stream)
         frame = pixels.frame.download(self._stream)
         frame["number"] = self.number
         frame["changed_count"] = update.changed.sum()

@@ -1,43 +1,31 @@
-// Dense inverse search, one patch per cell, by one warp (after Kroeger et al., "Fast optical flow using dense inverse
-// search", 2016, section 2.1): the gradient is taken once, in the new picture, and the patch is followed into the old one.
-// First on level 4, where a patch spans 128 pixels, then on the flow level.
-#pragma once
-
-#include "cascade.cuh"
+// Dense inverse search of the changed cells, one patch per cell, by one warp (after Kroeger et al., "Fast optical flow using
+// dense inverse search", 2016, section 2.1): the gradient is taken once, in the new picture, and the patch is followed into
+// the old one. First on level 4, where a patch spans 128 pixels, then on the flow level. See flow_reference.py.
+//
+// A block takes the four cells of a written tile; on keyframes nothing is searched.
+#include "picture.cuh"
 
 const int PATCH = 8;              // samples along a patch; each lane has two of them
-const int STEPS = 10;             // at most, per level
-const float LEAST_STEP = 0.02f;   // samples; a smaller one ends the search
+const int STEPS = 8;              // at most, per level
+const float LEAST_STEP = 0.04f;   // samples; a smaller one ends the search
 const float LEAST_DETAIL = 16.0f; // determinant of the gradients' sums below which nothing can be followed
 const float DOUBT = 0.125f;       // confidence lost per grey value of difference
 
-struct Picture {
-    const float* samples;
-    int rows, columns;
+struct Flow {
+    const FrameState* frame;
+    const int* dirty;            // [frame.dirty_count]: tiles written
+    const float* fine;           // luma of the flow level, now
+    const float* coarse;         // luma of level 4, now
+    const float* fine_before;    // the same of the frame before
+    const float* coarse_before;
+    float* flow;                 // [3][cells]: dx, dy in cells, and confidence
+    int rows, columns;           // cells
+    int side;                    // samples of the flow level along a cell
 };
 
 struct Motion {
     float dx, dy;
 };
-
-__device__ inline float sample(const Picture& picture, int row, int column)
-{
-    row = min(max(row, 0), picture.rows - 1);
-    column = min(max(column, 0), picture.columns - 1);
-    return picture.samples[row * picture.columns + column];
-}
-
-__device__ inline float between(const Picture& picture, float row, float column)
-{
-    row = fminf(fmaxf(row, 0.0f), (float)(picture.rows - 1));
-    column = fminf(fmaxf(column, 0.0f), (float)(picture.columns - 1));
-    int top = (int)row, left = (int)column;
-    float down = row - (float)top, across = column - (float)left;
-    float upper = sample(picture, top, left), lower = sample(picture, top + 1, left);
-    upper += across * (sample(picture, top, left + 1) - upper);
-    lower += across * (sample(picture, top + 1, left + 1) - lower);
-    return upper + down * (lower - upper);
-}
 
 // Where lane `lane`'s sample `k` (0 or 1) of the patch with its first sample at (top, left) lies.
 __device__ inline Place patch_place(int top, int left, int lane, int k)
@@ -105,29 +93,42 @@ __device__ inline float patch_error(const Picture& now, const Picture& before, i
     return warp_sum(sum);
 }
 
-struct CellFlow {
-    float dx, dy;      // cells: the content was at (column + dx, row + dy)
-    float confidence;  // in [0, 1]
-};
-
-// The flow of one cell. `coarse` pictures are level 4, `fine` ones have `side` samples along a cell.
-__device__ inline CellFlow search(const Picture& coarse_now, const Picture& coarse_before, const Picture& fine_now,
-                                  const Picture& fine_before, int side, int row, int column, int lane)
+// By one warp, for one cell.
+__device__ inline void search(const Flow& p, int row, int column, int lane)
 {
+    Picture coarse_now = {p.coarse, p.rows, p.columns}, coarse_before = {p.coarse_before, p.rows, p.columns};
+    Picture fine_now = {p.fine, p.rows * p.side, p.columns * p.side};
+    Picture fine_before = {p.fine_before, p.rows * p.side, p.columns * p.side};
+    float side = (float)p.side;
     Motion none = {0.0f, 0.0f};
     Motion motion = descend(coarse_now, coarse_before, row - PATCH / 2, column - PATCH / 2, none, lane);
-    motion.dx *= (float)side;
-    motion.dy *= (float)side;
-    int top = row * side + side / 2 - PATCH / 2, left = column * side + side / 2 - PATCH / 2;
+    motion.dx *= side;
+    motion.dy *= side;
+    int top = row * p.side + p.side / 2 - PATCH / 2, left = column * p.side + p.side / 2 - PATCH / 2;
     motion = descend(fine_now, fine_before, top, left, motion, lane);
     float moved = patch_error(fine_now, fine_before, top, left, motion, lane);
     if (!(moved < patch_error(fine_now, fine_before, top, left, none, lane))) motion = none;
     float doubt = 0.0f;
-    if (lane < side * side) {
-        int y = row * side + lane / side, x = column * side + lane % side;
+    if (lane < p.side * p.side) {
+        int y = row * p.side + lane / p.side, x = column * p.side + lane % p.side;
         doubt = fabsf(between(fine_before, (float)y + motion.dy, (float)x + motion.dx) - sample(fine_now, y, x));
     }
-    doubt = warp_sum(doubt) / (float)(side * side);
-    CellFlow flow = {motion.dx / (float)side, motion.dy / (float)side, fmaxf(1.0f - doubt * DOUBT, 0.0f)};
-    return flow;
+    doubt = warp_sum(doubt) / (side * side);
+    if (lane) return;
+    int cells = p.rows * p.columns, cell = row * p.columns + column;
+    p.flow[cell] = motion.dx / side;
+    p.flow[cells + cell] = motion.dy / side;
+    p.flow[2 * cells + cell] = fmaxf(1.0f - doubt * DOUBT, 0.0f);
+}
+
+extern "C" __global__ void __launch_bounds__(4 * WARP) flow(const __grid_constant__ Flow p)
+{
+    FrameState frame = *p.frame;
+    if (frame.rests || frame.keyframe) return;
+    int tile_columns = p.columns / 2, warp = threadIdx.x / WARP;
+    for (int i = blockIdx.x; i < frame.dirty_count; i += gridDim.x) {
+        int tile = p.dirty[i];
+        int row = 2 * (tile / tile_columns) + warp / 2, column = 2 * (tile % tile_columns) + warp % 2;
+        search(p, row, column, threadIdx.x % WARP);
+    }
 }
