@@ -1,21 +1,24 @@
 // The quadtree with the least weighted squared error for the budget: pipeline/native/pruning.c on the GPU.
 //
-// Prices lie on a lattice. Each block prunes all trees for one price and counts the tokens; the block that counts last
-// narrows the range. Two rounds of 176 blocks find the lowest price whose tokens fit; then that last block extracts the
+// Prices lie on a lattice. Each block prunes all trees for two prices and counts the tokens; the block that counts last
+// narrows the range. Two rounds of 88 blocks find the lowest price whose tokens fit; then that last block extracts the
 // tree, spends what is left over on the best single steps, and writes the tokens in order.
 #include "block.cuh"
 
+const int TRIED = 2;  // prices per block
+
 struct Allocate {
     Conclusion conclusion;
-    const float* prices;  // [last + 1 - first]: the lattice
+    const float* prices;  // the lattice, ascending
     const float* kept;    // [units]: weighted error of no token; null: every unit must be covered
     const float* leaf1;   // [nodes of level 1]: weighted error of one token
     const float* leaf2;   // [nodes of level 2]
     const float* leaf3;   // [nodes of level 2]: shares, see carry.cu
     const float* leaf4;
+    const u8* units;      // [nodes of level 1]: units inside the picture
     float* leaves;        // [nodes of level 3, then of level 4]: their whole errors, written at the end
-    u8* state;            // [nodes of all levels, level 0 first]: enum State
-    int* counts;          // [blocks]
+    u8* state;            // enum State of all nodes in the order of tokens: level 4 first, row by row; whole 16 bytes
+    int* counts;          // [blocks][TRIED]
     Token* tokens;
     Grid grid;
     int budget;           // units
@@ -25,24 +28,42 @@ struct Allocate {
     double min_gain;
 };
 
-enum State { NEITHER = 0, TOKEN = 1, KEPT = 2 };
+enum State { NEITHER = 0, TOKEN = 1, KEPT = 2 };  // bit 0 tells tokens
 
-// First node of a level in an array of all levels.
-__device__ inline int level_start(const Grid& grid, int level)
-{
-    int start = 0;
-    for (int l = 0; l < level; l++) start += grid.roots << (2 * (TOP - l));
-    return start;
-}
+// One level-2 node's part of the problem.
+struct Part {
+    float kept[16], leaf1[4], leaf2, share3, share4;
+    u8 units[4];
+};
 
 // The best trees over one node of level 2, and with its neighbours in the warp over those above it.
 struct Pruned {
-    u8 bottom[16];  // would be a token if no node above it were
+    u8 bottom[16];  // with `kept`: would be a token if no node above it were
     u8 better1[4];  // better shown as one token than split
     u8 better2, better3, better4;
     float leaf3, leaf4;
     int tokens;     // of the whole root
 };
+
+__device__ inline Part part_of(const Allocate& p, int node, int exists)
+{
+    Part part = {};
+    if (!exists) return part;
+    float4 leaf1 = reinterpret_cast<const float4*>(p.leaf1)[node];
+    uchar4 units = reinterpret_cast<const uchar4*>(p.units)[node];
+    part.leaf1[0] = leaf1.x, part.leaf1[1] = leaf1.y, part.leaf1[2] = leaf1.z, part.leaf1[3] = leaf1.w;
+    part.units[0] = units.x, part.units[1] = units.y, part.units[2] = units.z, part.units[3] = units.w;
+    part.leaf2 = p.leaf2[node];
+    part.share3 = p.leaf3[node];
+    part.share4 = p.leaf4[node];
+    if (p.kept)
+        for (int i = 0; i < 4; i++) {
+            float4 kept = reinterpret_cast<const float4*>(p.kept)[4 * node + i];
+            part.kept[4 * i] = kept.x, part.kept[4 * i + 1] = kept.y;
+            part.kept[4 * i + 2] = kept.z, part.kept[4 * i + 3] = kept.w;
+        }
+    return part;
+}
 
 // Sum over the lanes lane, lane + stride, ... of four children; right where the lane is the first of them.
 template <typename T>
@@ -64,174 +85,246 @@ __device__ inline u8 prefer_leaf(float leaf, float* cost, int* tokens)
     return better;
 }
 
-__device__ inline Pruned prune(const Allocate& p, int node, int exists, float price)
+__device__ inline Pruned prune(const Part& part, int keeps, float price)
 {
     Pruned pruned;
     float cost2 = 0.0f;
     int tokens2 = 0;
+#pragma unroll
     for (int i = 0; i < 4; i++) {
-        float cost = 0.0f;
-        int tokens = 0;
-        if (exists && p.kept) {
-            float4 kept = reinterpret_cast<const float4*>(p.kept)[4 * node + i];
-            float errors[4] = {kept.x, kept.y, kept.z, kept.w}, least[4];
+        float cost = price * (float)part.units[i];
+        int tokens = part.units[i];
+        if (keeps) {
+            float least[4];
+            tokens = 0;
+#pragma unroll
             for (int j = 0; j < 4; j++) {
-                pruned.bottom[4 * i + j] = price < errors[j];
-                tokens += price < errors[j];
-                least[j] = fminf(price, errors[j]);
+                float kept = part.kept[4 * i + j];
+                pruned.bottom[4 * i + j] = price < kept;
+                tokens += price < kept;
+                least[j] = fminf(price, kept);
             }
             cost = over_four(least);
-        } else {
-            int units = exists ? units_under(p.grid, 1, 4 * node + i) : 0;
-            for (int j = 0; j < 4; j++)
-                pruned.bottom[4 * i + j] = units == 4 || (units && units_under(p.grid, 0, 16 * node + 4 * i + j));
-            tokens = units;
-            cost = price * (float)units;
         }
-        float leaf = exists ? p.leaf1[4 * node + i] : 0.0f;
-        pruned.better1[i] = prefer_leaf(leaf + price, &cost, &tokens);
+        pruned.better1[i] = prefer_leaf(part.leaf1[i] + price, &cost, &tokens);
         cost2 += cost;
         tokens2 += tokens;
     }
-    pruned.better2 = prefer_leaf((exists ? p.leaf2[node] : 0.0f) + price, &cost2, &tokens2);
+    pruned.better2 = prefer_leaf(part.leaf2 + price, &cost2, &tokens2);
     float cost3 = over_lanes(cost2, 1);
     int tokens3 = over_lanes(tokens2, 1);
-    pruned.leaf3 = over_lanes(exists ? p.leaf3[node] : 0.0f, 1);
-    float share4 = over_lanes(exists ? p.leaf4[node] : 0.0f, 1);
+    pruned.leaf3 = over_lanes(part.share3, 1);
     pruned.better3 = prefer_leaf(pruned.leaf3 + price, &cost3, &tokens3);
     float cost4 = over_lanes(cost3, 4);
     int tokens4 = over_lanes(tokens3, 4);
-    pruned.leaf4 = over_lanes(share4, 4);
+    pruned.leaf4 = over_lanes(over_lanes(part.share4, 1), 4);
     pruned.better4 = prefer_leaf(pruned.leaf4 + price, &cost4, &tokens4);
-    pruned.tokens = exists && node % 16 == 0 ? tokens4 : 0;
+    pruned.tokens = tokens4;
     return pruned;
 }
 
-__device__ inline int count_tokens(const Allocate& p, float price, int* partial)
+// Tokens of the best trees for two prices, known to the whole block.
+__device__ inline void count_tokens(const Allocate& p, const float* price, int* counts, int* partial)
 {
-    int nodes = 16 * p.grid.roots, tokens = 0;
+    int nodes = 16 * p.grid.roots, tokens[TRIED] = {0, 0}, lane = threadIdx.x % WARP;
     for (int first = threadIdx.x & ~(WARP - 1); first < nodes; first += blockDim.x) {
-        int node = first + threadIdx.x % WARP;
-        tokens += prune(p, node, node < nodes, price).tokens;
+        int node = first + lane, exists = node < nodes;
+        Part part = part_of(p, node, exists);
+        for (int i = 0; i < TRIED; i++) {
+            int found = prune(part, p.kept != 0, price[i]).tokens;
+            if (exists && node % 16 == 0) tokens[i] += found;
+        }
     }
-    return block_sum(tokens, partial);
+    for (int i = 0; i < TRIED; i++) counts[i] = block_sum(tokens[i], partial);
 }
 
-// The lowest of the prices tried whose tokens fit; by the whole block that counted last.
-__device__ inline int first_that_fits(const Allocate& p, int* partial)
+// How many of the round's prices are too low; by the whole block that counted last. Counts never grow with the price.
+__device__ inline int too_low(const Allocate& p, int* partial)
 {
-    int over = 0;
-    for (int i = threadIdx.x; i < gridDim.x; i += blockDim.x) over += __ldcg(p.counts + i) > p.budget;
-    return min(block_sum(over, partial), (int)gridDim.x - 1);  // counts never grow with the price
+    int over = 0, tried = TRIED * gridDim.x;
+    for (int i = threadIdx.x; i < tried; i += blockDim.x) over += __ldcg(p.counts + i) > p.budget;
+    return min(block_sum(over, partial), tried - 1);
 }
 
+// Nodes along a row of a level, and the level's first place in the order of tokens.
+__device__ inline int columns_of(const Grid& grid, int level)
+{
+    return grid.root_columns << (TOP - level);
+}
+
+__device__ inline int level_start(const Grid& grid, int level)
+{
+    int start = 0;
+    for (int l = TOP; l > level; l--) start += grid.roots << (2 * (TOP - l));
+    return start;
+}
+
+__device__ inline int is_inside(const Grid& grid, int level, int row, int column)
+{
+    return row << level < grid.unit_rows && column << level < grid.unit_columns;
+}
+
+// Writes what the best tree for `price` makes of every node, and the errors of the upper leaves.
 __device__ inline void extract(const Allocate& p, float price)
 {
     const Grid& grid = p.grid;
-    int nodes = 16 * grid.roots, lane = threadIdx.x % WARP;
-    u8 *state1 = p.state + level_start(grid, 1), *state2 = p.state + level_start(grid, 2);
-    u8 *state3 = p.state + level_start(grid, 3), *state4 = p.state + level_start(grid, 4);
+    int nodes = 16 * grid.roots, lane = threadIdx.x % WARP, start[TOP + 1], across[TOP + 1];
+    for (int level = 0; level <= TOP; level++) {
+        start[level] = level_start(grid, level);
+        across[level] = columns_of(grid, level);
+    }
     for (int first = threadIdx.x & ~(WARP - 1); first < nodes; first += blockDim.x) {
         int node = first + lane, exists = node < nodes;
-        Pruned pruned = prune(p, node, exists, price);
-        int open4 = 1, open3 = !__shfl_sync(EVERYONE, (int)pruned.better4, lane & ~15);
+        Pruned pruned = prune(part_of(p, node, exists), p.kept != 0, price);
+        int open3 = !__shfl_sync(EVERYONE, (int)pruned.better4, lane & ~15);
         int leaf3 = __shfl_sync(EVERYONE, (int)pruned.better3, lane & ~3), open2 = open3 && !leaf3;
         if (!exists) continue;
+        Place at = place_of(2, node, grid.root_columns);
         if (node % 16 == 0) {
-            state4[node / 16] = open4 && !open3 ? TOKEN : NEITHER;
+            p.state[start[4] + (at.row >> 2) * across[4] + (at.column >> 2)] = open3 ? NEITHER : TOKEN;
             p.leaves[4 * grid.roots + node / 16] = pruned.leaf4;
         }
         if (node % 4 == 0) {
-            state3[node / 4] = open3 && leaf3 ? TOKEN : NEITHER;
+            p.state[start[3] + (at.row >> 1) * across[3] + (at.column >> 1)] = open3 && leaf3 ? TOKEN : NEITHER;
             p.leaves[node / 4] = pruned.leaf3;
         }
         int open1 = open2 && !pruned.better2;
-        state2[node] = open2 && pruned.better2 ? TOKEN : NEITHER;
+        p.state[start[2] + at.row * across[2] + at.column] = open2 && pruned.better2 ? TOKEN : NEITHER;
+#pragma unroll
         for (int i = 0; i < 4; i++) {
-            int open0 = open1 && !pruned.better1[i], parent = 4 * node + i;
-            state1[parent] = open1 && pruned.better1[i] ? TOKEN : NEITHER;
+            int open0 = open1 && !pruned.better1[i], row = 2 * at.row + i / 2, column = 2 * at.column + i % 2;
+            p.state[start[1] + row * across[1] + column] = open1 && pruned.better1[i] ? TOKEN : NEITHER;
+#pragma unroll
             for (int j = 0; j < 4; j++) {
-                int keeps = p.kept && open0 && units_under(grid, 0, 4 * parent + j);
-                p.state[4 * parent + j] = open0 && pruned.bottom[4 * i + j] ? TOKEN : keeps ? KEPT : NEITHER;
+                int y = 2 * row + j / 2, x = 2 * column + j % 2, inside = open0 && is_inside(grid, 0, y, x);
+                u8 state = !inside ? NEITHER : !p.kept || pruned.bottom[4 * i + j] ? TOKEN : KEPT;
+                p.state[start[0] + y * across[0] + x] = state;
             }
         }
     }
+}
+
+struct Node {
+    int level, row, column;
+};
+
+// The node whose state lies at `place`.
+__device__ inline Node node_of(const Grid& grid, int place)
+{
+    int level = TOP;
+    while (level > 0 && place >= grid.roots << (2 * (TOP - level))) place -= grid.roots << (2 * (TOP - level--));
+    Node node = {level, place / columns_of(grid, level), place % columns_of(grid, level)};
+    return node;
+}
+
+__device__ inline int place_in_order(const Grid& grid, const Node& node)
+{
+    return level_start(grid, node.level) + node.row * columns_of(grid, node.level) + node.column;
+}
+
+__device__ inline Node child_of(const Node& node, int i)
+{
+    Node child = {node.level - 1, 2 * node.row + i / 2, 2 * node.column + i % 2};
+    return child;
 }
 
 // A single step as one number: the greatest gain per token first, then the lowest level, then the lowest node in the
 // order of quadtree.py, in which all first children come before all second ones.
-__device__ inline u64 step_key(const Grid& grid, float rate, int level, int node)
+__device__ inline u64 step_key(const Grid& grid, float rate, int level, int code)
 {
-    int rank = node >> (2 * (TOP - level)), nodes = grid.roots;
+    int rank = code >> (2 * (TOP - level)), nodes = grid.roots;
     for (int depth = 1; depth <= TOP - level; depth++, nodes *= 4)
-        rank += ((node >> (2 * (TOP - level - depth))) & 3) * nodes;
+        rank += ((code >> (2 * (TOP - level - depth))) & 3) * nodes;
     return ((u64)__float_as_uint(rate) << 32) | (0xffffffffu - ((u32)level << 29) - (u32)rank);
 }
 
-__device__ inline float leaf_error(const Allocate& p, int level, int node)
+__device__ inline float leaf_error(const Allocate& p, int level, int code)
 {
     if (level == 0) return 0.0f;
-    if (level == 1) return p.leaf1[node];
-    if (level == 2) return p.leaf2[node];
-    return p.leaves[level == 3 ? node : 4 * p.grid.roots + node];
+    if (level == 1) return p.leaf1[code];
+    if (level == 2) return p.leaf2[code];
+    return p.leaves[level == 3 ? code : 4 * p.grid.roots + code];
 }
 
-// Further tokens of the step at a node, and what it gains; 0 where there is none.
-__device__ inline int step_at(const Allocate& p, int level, int node, float* gain)
+// Further tokens of the step at a node in this state, and what it gains; 0 where there is none.
+__device__ inline int step_at(const Allocate& p, const Node& node, int code, u8 state, float* gain)
 {
-    u8 state = p.state[level_start(p.grid, level) + node];
-    if (level == 0) {
+    if (node.level == 0) {
         if (state != KEPT) return 0;
-        *gain = p.kept[node];
+        *gain = p.kept[code];
         return 1;
     }
     if (state != TOKEN) return 0;
     float children[4];
     int extra = -1;
     for (int i = 0; i < 4; i++) {
-        children[i] = leaf_error(p, level - 1, 4 * node + i);
-        extra += units_under(p.grid, level - 1, 4 * node + i) > 0;
+        Node child = child_of(node, i);
+        children[i] = leaf_error(p, child.level, 4 * code + i);
+        extra += is_inside(p.grid, child.level, child.row, child.column);
     }
-    *gain = leaf_error(p, level, node) - over_four(children);
+    *gain = leaf_error(p, node.level, code) - over_four(children);
     return max(extra, 0);
 }
 
-// The best step among the nodes that this thread looks after: every blockDim-th of each level.
+__device__ inline int words_of(const Grid& grid)
+{
+    return (level_start(grid, 0) + (grid.roots << (2 * TOP)) + 3) / 4;
+}
+
+// The best step among the nodes that this thread looks after: every blockDim-th four of the places.
 __device__ inline u64 best_step(const Allocate& p, int room, int* place)
 {
+    const Grid& grid = p.grid;
+    int words = words_of(grid), bottom = level_start(grid, 0);
     u64 best = 0;
-    for (int level = p.kept ? 0 : 1; level <= TOP; level++) {
-        int nodes = p.grid.roots << (2 * (TOP - level));
-        for (int node = threadIdx.x; node < nodes; node += blockDim.x) {
+    for (int word = threadIdx.x; word < words; word += blockDim.x) {
+        u32 states = reinterpret_cast<const u32*>(p.state)[word];
+        for (int i = 0; i < 4 && states; i++, states >>= 8) {
+            int at = 4 * word + i;
+            u8 state = states & 0xff;
+            if (state == NEITHER || (state == TOKEN && at >= bottom)) continue;
+            Node node = node_of(grid, at);
+            int code = node_at(node.level, node.row, node.column, grid.root_columns);
             float gain = 0.0f;
-            int extra = step_at(p, level, node, &gain);
+            int extra = step_at(p, node, code, state, &gain);
             if (extra < 1 || extra > room || !((double)gain > extra * p.min_gain)) continue;
-            u64 key = step_key(p.grid, gain / (float)extra, level, node);
+            u64 key = step_key(grid, gain / (float)extra, node.level, code);
             if (key > best) {
                 best = key;
-                *place = level << 28 | node;
+                *place = at;
             }
         }
     }
     return best;
 }
 
-__device__ inline int take_step(const Allocate& p, int level, int node)
+// Takes the step at a place. Returns the further tokens.
+__device__ inline int take_step(const Allocate& p, int place)
 {
-    u8* state = p.state + level_start(p.grid, level);
-    state[node] = NEITHER;
-    if (level == 0) {
-        state[node] = TOKEN;
+    Node node = node_of(p.grid, place);
+    if (node.level == 0) {
+        p.state[place] = TOKEN;
         return 1;
     }
-    u8* below = p.state + level_start(p.grid, level - 1);
+    p.state[place] = NEITHER;
     int extra = -1;
     for (int i = 0; i < 4; i++) {
-        int inside = units_under(p.grid, level - 1, 4 * node + i) > 0;
-        below[4 * node + i] = inside ? TOKEN : NEITHER;
+        Node child = child_of(node, i);
+        int inside = is_inside(p.grid, child.level, child.row, child.column);
+        p.state[place_in_order(p.grid, child)] = inside ? TOKEN : NEITHER;
         extra += inside;
     }
     return extra;
+}
+
+// Whether this thread looks after the place of a step that was taken, or after any of its children.
+__device__ inline int is_touched(const Allocate& p, int place)
+{
+    int touched = place / 4 % blockDim.x == threadIdx.x;
+    Node node = node_of(p.grid, place);
+    for (int i = 0; node.level && i < 4; i++)
+        touched |= place_in_order(p.grid, child_of(node, i)) / 4 % blockDim.x == threadIdx.x;
+    return touched;
 }
 
 __device__ inline u64 warp_greatest(u64 value)
@@ -259,59 +352,64 @@ __device__ inline int fill(const Allocate& p, int room)
         if (best == 0) break;
         if (best == mine) {
             taken = place;
-            extra = take_step(p, place >> 28, place & 0xfffffff);
+            extra = take_step(p, place);
         }
         __syncthreads();
         left -= extra;
-        int level = taken >> 28, node = taken & 0xfffffff, touched = node % blockDim.x == threadIdx.x;
-        for (int i = 0; level && i < 4; i++) touched |= (4 * node + i) % blockDim.x == threadIdx.x;
-        if (touched || left < 3) mine = best_step(p, left, &place);
+        if (left < 3 || is_touched(p, taken)) mine = best_step(p, left, &place);
         __syncthreads();
     }
     return room - left;
 }
 
-// Place number `index` in the order of tokens: the coarsest level first, then row by row. With merge = 2 a unit has four.
-struct Turn {
-    int level, row, column;
-};
-
-__device__ inline Turn turn_of(const Grid& grid, int index)
-{
-    int level = TOP, each = grid.merge * grid.merge;
-    while (level > 0 && index >= each * (grid.roots << (2 * (TOP - level)))) {
-        index -= each * (grid.roots << (2 * (TOP - level)));
-        level--;
-    }
-    int across = grid.merge * (grid.root_columns << (TOP - level));
-    Turn turn = {level, index / across, index % across};
-    return turn;
-}
-
-__device__ inline int is_token(const Allocate& p, const Turn& turn)
-{
-    const Grid& grid = p.grid;
-    int node = node_at(turn.level, turn.row / grid.merge, turn.column / grid.merge, grid.root_columns);
-    return p.state[level_start(grid, turn.level) + node] == TOKEN;
-}
-
 // Every thread looks through its own stretch of places, and writes its tokens behind those of the threads before it.
 __device__ inline void write_tokens(const Allocate& p, int* partial)
 {
-    const Grid& grid = p.grid;
-    int places = grid.merge * grid.merge * (level_start(grid, TOP) + grid.roots);
-    int stretch = (places + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch;
-    int end = min(first + stretch, places), found = 0;
-    for (int i = first; i < end; i++) found += is_token(p, turn_of(grid, i));
+    int words = words_of(p.grid), stretch = (words + blockDim.x - 1) / blockDim.x;
+    int first = threadIdx.x * stretch, end = min(first + stretch, words), found = 0;
+    const u32* states = reinterpret_cast<const u32*>(p.state);
+#pragma unroll 4
+    for (int word = first; word < end; word++) found += __popc(states[word] & 0x01010101u);
     int at = sum_before(found, partial);
-    for (int i = first; i < end && found; i++) {
-        Turn turn = turn_of(grid, i);
-        if (!is_token(p, turn)) continue;
-        Token* token = p.tokens + at++;
-        token->lod = turn.level;
-        token->row = turn.row;
-        token->column = turn.column;
-        found--;
+    for (int word = first; word < end && found; word++) {
+        u32 four = states[word] & 0x01010101u;
+        for (int i = 0; four; i++, four >>= 8) {
+            if (!(four & 1)) continue;
+            Node node = node_of(p.grid, 4 * word + i);
+            Token* token = p.tokens + at++;
+            token->lod = node.level;
+            token->row = node.row;
+            token->column = node.column;
+            found--;
+        }
+    }
+}
+
+// With merge = 2: four tokens for each unit, the upper two of a whole row of units before the lower two.
+__device__ inline void write_groups(const Allocate& p, int* partial)
+{
+    const Grid& grid = p.grid;
+    int units = level_start(grid, 0) + (grid.roots << (2 * TOP)), places = 4 * units;
+    int stretch = (places + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch;
+    int end = min(first + stretch, places), at = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        int found = 0;
+        for (int i = first; i < end; i++) {
+            int level = TOP, index = i;
+            while (level > 0 && index >= grid.roots << (2 * (TOP - level) + 2))
+                index -= grid.roots << (2 * (TOP - level--) + 2);
+            int across = 2 * columns_of(grid, level), row = index / across, column = index % across;
+            Node node = {level, row / 2, column / 2};
+            if (p.state[place_in_order(grid, node)] != TOKEN) continue;
+            if (pass) {
+                Token* token = p.tokens + at + found;
+                token->lod = level;
+                token->row = row;
+                token->column = column;
+            }
+            found++;
+        }
+        if (!pass) at = sum_before(found, partial);
     }
 }
 
@@ -321,7 +419,8 @@ __device__ inline void finish(const Allocate& p, int price, int units, int* part
     __syncthreads();
     if (price > p.start && units < p.budget) units += fill(p, p.budget - units);
     __syncthreads();
-    write_tokens(p, partial);
+    if (p.grid.merge == 1) write_tokens(p, partial);
+    else write_groups(p, partial);
     if (threadIdx.x == 0) conclude(p.conclusion, units * p.grid.merge * p.grid.merge, price);
 }
 
@@ -331,18 +430,19 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid
     __shared__ int last;
     Choice* choice = p.conclusion.choice;
     if (p.conclusion.frame->rests) return;
-    int low = p.round ? choice->low : p.start, step = p.round ? choice->step : p.step;
-    int price = min(low + (int)blockIdx.x * step, p.last);
-    int tokens = count_tokens(p, p.prices[price], partial);
+    int low = p.round ? choice->low : p.start, step = p.round ? choice->step : p.step, counts[TRIED];
+    float price[TRIED];
+    for (int i = 0; i < TRIED; i++) price[i] = p.prices[min(low + (TRIED * (int)blockIdx.x + i) * step, p.last)];
+    count_tokens(p, price, counts, partial);
     if (threadIdx.x == 0) {
-        p.counts[blockIdx.x] = tokens;
+        for (int i = 0; i < TRIED; i++) p.counts[TRIED * blockIdx.x + i] = counts[i];
         __threadfence();
         last = atomicAdd(&choice->ticket, 1) == (int)gridDim.x - 1;
     }
     __syncthreads();
     if (!last) return;
     __threadfence();
-    int fits = first_that_fits(p, partial), chosen = min(low + fits * step, p.last);
+    int fits = too_low(p, partial), chosen = min(low + fits * step, p.last);
     if (threadIdx.x == 0) {
         choice->ticket = 0;
         choice->low = fits ? min(low + (fits - 1) * step, p.last) + 1 : chosen;

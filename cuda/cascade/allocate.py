@@ -17,7 +17,8 @@ from foveate.pipeline.cascade.rate_distortion import LEAST, first_price, prices
 from foveate.pipeline.geometry import ROOT, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
-_BLOCKS = 176  # prices tried at once: two rounds then find one of 176 * 176, which are more than there are
+_BLOCKS = 88
+_TRIED = 2 * _BLOCKS  # prices of a round: two rounds find one of 176 * 175, which are more than there are
 _MOST_THREADS = 1024
 
 
@@ -43,6 +44,8 @@ class RateDistortion:
         listed = prices()
         on_device = memory.array("prices", listed.shape, np.float32, stream)
         on_device.upload(listed, stream)
+        inside = memory.array("units inside", (nodes * 4,), np.uint8, stream)
+        inside.upload(units_inside(grid), stream)
         start, last = first_price(allocation.min_gain), len(listed) - 1
         budget = settings.budget // allocation.merge**2
         common = {
@@ -53,15 +56,16 @@ class RateDistortion:
             "leaf2": (np.uint64, arrays.leaf2.pointer),
             "leaf3": (np.uint64, arrays.leaf3.pointer),
             "leaf4": (np.uint64, arrays.leaf4.pointer),
+            "units": (np.uint64, inside.pointer),
             "leaves": (np.uint64, memory.array("upper leaves", (5 * roots,), np.float32, stream).pointer),
-            "state": (np.uint64, memory.array("tree", (tree_nodes,), np.uint8, stream).pointer),
-            "counts": (np.uint64, memory.array("counts", (_BLOCKS,), np.int32, stream).pointer),
+            "state": (np.uint64, memory.array("tree", (-(-tree_nodes // 16) * 16,), np.uint8, stream).pointer),
+            "counts": (np.uint64, memory.array("counts", (_TRIED,), np.int32, stream).pointer),
             "tokens": (np.uint64, arrays.tokens.pointer),
             "grid": (GRID, grid),
             "budget": (np.int32, budget),
             "start": (np.int32, start),
             "last": (np.int32, last),
-            "step": (np.int32, max(1, -(-(last - start) // (_BLOCKS - 1)))),
+            "step": (np.int32, max(1, -(-(last - start) // (_TRIED - 1)))),
         }
         min_gain = max(allocation.min_gain, 2.0**LEAST)
         self._rounds = [
@@ -73,6 +77,21 @@ class RateDistortion:
         """From costs to tokens."""
         for parameters in self._rounds:
             self._kernel.launch(stream, _BLOCKS, self._threads, parameters)
+
+
+def units_inside(grid: NDArray[np.void]) -> NDArray[np.uint8]:
+    """Units inside the picture under each node of level 1, in the order of cascade.cuh."""
+    roots, across, depth = int(grid["roots"]), int(grid["root_columns"]), TOP_LEVEL - 1
+    node = np.arange(roots << 2 * depth)
+    root = node >> 2 * depth
+    row, column = (root // across) << depth, (root % across) << depth
+    for bit in range(depth):
+        column += (node >> 2 * bit & 1) << bit
+        row += (node >> 2 * bit + 1 & 1) << bit
+    rows, columns = (
+        np.clip(int(grid[name]) - 2 * place, 0, 2) for name, place in (("unit_rows", row), ("unit_columns", column))
+    )
+    return (rows * columns).astype(np.uint8)
 
 
 def may_skip(pixels: PixelState, settings: Settings) -> bool:
