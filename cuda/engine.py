@@ -7,17 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-import numpy as np
-
 from foveate.cuda.cascade.cascade import Cascade
-from foveate.cuda.cascade.layout import CHOICE
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame, DeviceFrame, Staging
 from foveate.cuda.graph import Graph, captured
 from foveate.cuda.memory import Memory
-from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.state import FRAME_INPUT, KEYFRAMES
+from foveate.cuda.work import Work
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing
@@ -26,7 +23,6 @@ from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.selection import KeyframeReason, Step
 from foveate.pipeline.settings import Settings
 
-_TURN: Final = np.dtype(np.int32).itemsize * (CHOICE.names or ()).index("turn")  # its place in CHOICE
 _SLOTS = 2  # frames on their way: one at work on the device, one being unpacked on the host
 _FIRST_WITH_GRAPH = 1  # frame 0 is enqueued kernel by kernel, which also loads them
 
@@ -138,7 +134,6 @@ class _Session:
         self._device, self._stream = device, stream
         self._anew = KEYFRAMES.index(anew)
         self._count = 0
-        self._aside, self._reached = device.stream(), device.event()
         geometry = Geometry(frame.width, frame.height)
         with ExitStack() as undo:
             memory = Memory(device)
@@ -147,8 +142,7 @@ class _Session:
             undo.callback(self._pixels.free)
             self._cascade = Cascade(device, self._pixels.state, settings, feedback, stream, flow)
             undo.callback(self._cascade.free)
-            turn = self._cascade.turn.pointer + _TURN
-            self._layers = GridLayers(device, self._pixels.state, self._pixels.stack, self._cascade.channels(), turn)
+            self._work = Work(device, self._pixels, self._cascade)
             self._slots = [_Slot(memory, frame, stream) for _ in range(_SLOTS)]
             for slot in self._slots:
                 undo.callback(slot.free)
@@ -186,20 +180,7 @@ class _Session:
         self._count += 1
 
     def _enqueue(self, number: int, stream: Stream) -> None:
-        self._pixels.frame.copy_from(self._slots[number].given, stream)
-        self._pixels.enqueue(stream)
-        self._follow(self._aside, stream)
-        self._pixels.layers.enqueue(self._aside)  # nothing that is chosen depends on the textures
-        self._cascade.enqueue(stream)
-        self._follow(self._aside, stream)
-        self._layers.enqueue(self._aside)
-        self._cascade.fetch(number, stream)
-        self._follow(stream, self._aside)
-
-    def _follow(self, stream: Stream, before: Stream) -> None:
-        """What comes next on ``stream`` waits for what is on ``before`` now."""
-        self._reached.record(before)
-        stream.wait_for_event(self._reached)
+        self._work.enqueue(self._slots[number].given, number, stream)
 
     def finish(self, arrived: _Arrived) -> Step:
         """Wait for the frame's work, and unpack its Selection."""

@@ -13,7 +13,6 @@ from foveate.pipeline.errors import EngineError
 
 _LAYERED, _SURFACE = 0x01, 0x02  # CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SURFACE_LDST
 _NORMALISED = 0x02  # CU_TRSF_NORMALIZED_COORDINATES
-_ANISOTROPY = 16
 _TEXEL: Final = 8  # bytes
 
 MOST_LEVELS: Final = 5
@@ -67,7 +66,7 @@ class Texture:
         reading.filterMode = driver.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
         reading.mipmapFilterMode = driver.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
         reading.flags = _NORMALISED
-        reading.maxAnisotropy = _ANISOTROPY
+        reading.maxAnisotropy = 1  # levels are named, so there is no slant to follow
         reading.maxMipmapLevelClamp = float(self.levels - 1)
         return checked(driver.cuTexObjectCreate(resource, reading, None))
 
@@ -86,6 +85,16 @@ class Texture:
         copy.dstHost, copy.dstPitch, copy.dstHeight = texels.ctypes.data, texels.strides[0], texels.shape[0]
         checked(self._driver.cuMemcpy3D(copy))
         return texels
+
+    def clear(self, level: int, layer: int) -> None:
+        """Make one layer of one level zero, at once."""
+        zeros = np.zeros((*self.level_shape(level), 4), np.float16)
+        copy = self._copy(level, layer, zeros)
+        copy.srcMemoryType = self._driver.CUmemorytype.CU_MEMORYTYPE_HOST
+        copy.srcHost, copy.srcPitch, copy.srcHeight = zeros.ctypes.data, zeros.strides[0], zeros.shape[0]
+        copy.dstMemoryType = self._driver.CUmemorytype.CU_MEMORYTYPE_ARRAY
+        copy.dstArray, copy.dstZ = self._arrays[level], layer
+        checked(self._driver.cuMemcpy3D(copy))
 
     def _copy(self, level: int, layer: int, texels: NDArray[np.float16]) -> Any:
         copy = self._driver.CUDA_MEMCPY3D()

@@ -149,7 +149,12 @@ class DeviceSource:
                 self._durations[ticks] = packet.duration or 0
                 if packet.is_discard:
                     self._dropped.add(ticks)
-                for part in convert(packet):
+                try:
+                    parts = convert(packet)
+                except FFmpegError as error:  # what it holds is no picture
+                    record_damage(self.damage, f"a picture could not be decoded: {reason_of(error)}")
+                    continue
+                for part in parts:
                     yield bytes(part), ticks
         except FFmpegError as error:
             record_damage(self.damage, f"reading stopped: {reason_of(error)}")

@@ -26,50 +26,66 @@ struct Change {
 
 enum { THREADS = 128, BINS = 32, TICKETS = 0, CHANGED = 1, HISTOGRAM = 2 };
 
-// True where a block of 8x8 samples in the tile's plane differs too much. Warp w looks at rows 8w .. 8w + 7.
-__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int plane, int row, int column) {
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const int x = column * 32 + (lane & 7) * 4, top = row * 32 + warp * 8;
-    const bool there = top < p.height && (x & ~7) < p.width;
-    int sum = 0;
-    for (int half = 0; half < 2 && there; half++) {
-        const int y = top + half * 4 + (lane >> 3);
-        const u32 now = four_samples(in, plane, y, x, p.height, p.width);
-        sum += __vsadu4(now, *(const u32*)(p.held[plane] + (size_t)y * p.tile_columns * 32 + x));
-    }
-    sum += __shfl_xor_sync(~0u, sum, 1);
-    sum += __shfl_xor_sync(~0u, sum, 8);
-    sum += __shfl_xor_sync(~0u, sum, 16);
-    return sum > p.limits[plane];
+// Adds up differences over the lanes that share a block, by the bits in which their numbers differ.
+__device__ int over_lanes(int sum, int first, int second, int third) {
+    sum += __shfl_xor_sync(~0u, sum, first);
+    sum += __shfl_xor_sync(~0u, sum, second);
+    return third ? sum + __shfl_xor_sync(~0u, sum, third) : sum;
 }
 
-// The same for both planes of halved chroma, in blocks of 4x4 samples. Threads 0-63 look at Cb, the others at Cr.
-__device__ bool halved_blocks_differ(const Change& p, const FrameInput& in, int row, int column) {
-    const int plane = 1 + (threadIdx.x >> 6), index = threadIdx.x & 63;
-    const int y = row * 16 + (index >> 2), x = column * 16 + (index & 3) * 4;
-    const int height = (p.height + 1) / 2, width = (p.width + 1) / 2;
-    int sum = 0;
-    if ((y & ~3) < height && x < width) {
-        const u32 now = four_samples(in, plane, y, x, height, width);
-        sum = __vsadu4(now, *(const u32*)(p.held[plane] + (size_t)y * p.tile_columns * 16 + x));
-    }
-    sum += __shfl_xor_sync(~0u, sum, 4);
-    sum += __shfl_xor_sync(~0u, sum, 8);
-    return sum > p.limits[plane];
+__device__ u32 held_word(const Change& p, int plane, int stride, int y, int x) {
+    return *(const u32*)(p.held[plane] + (size_t)y * stride + x);
 }
 
-__device__ void count_histogram(const Change& p, const FrameInput& in, int row, int column, int* bins) {
-    const int first_y = (row * 32 + p.step - 1) / p.step, first_x = (column * 32 + p.step - 1) / p.step;
-    const int rows = (min(row * 32 + 32, p.height) + p.step - 1) / p.step - first_y;
-    const int columns = (min(column * 32 + 32, p.width) + p.step - 1) / p.step - first_x;
-    for (int i = threadIdx.x; i < rows * columns; i += THREADS) {
-        const int y = (first_y + i / columns) * p.step, x = (first_x + i % columns) * p.step;
-        const int now = sample(in, 0, y, x) >> 3, before = p.held[0][(size_t)y * p.tile_columns * 32 + x] >> 3;
-        if (now != before) {
-            atomicAdd(&bins[now], 1);
-            atomicAdd(&bins[before], -1);
+// Counts those of four luma samples that the histograms take: the new ones up, the held ones down.
+__device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before, int* bins) {
+    if (now == before || y >= p.height || y % p.step) return;
+    for (int i = 0; i < 4; i++) {
+        const int one = now >> (8 * i + 3) & 31, other = before >> (8 * i + 3) & 31;
+        if (one == other || x + i >= p.width || (x + i) % p.step) continue;
+        atomicAdd(&bins[one], 1);
+        atomicAdd(&bins[other], -1);
+    }
+}
+
+// Sum of differences over 8x8 samples of a plane with the luma's resolution. Warp w looks at rows 8w .. 8w + 7.
+template <int PLANE>
+__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int* bins) {
+    const int lane = threadIdx.x & 31, stride = p.tile_columns * 32;
+    const int x = column * 32 + (lane & 7) * 4, top = row * 32 + (threadIdx.x >> 5) * 8, y = top + (lane >> 3);
+    int sum = 0;
+    if (top < p.height && (x & ~7) < p.width) {
+        const u32 before[2] = {held_word(p, PLANE, stride, y, x), held_word(p, PLANE, stride, y + 4, x)};
+        u32 now[2];
+        four_samples_twice<PLANE>(in, y, x, p.height, p.width, now);
+        sum = __vsadu4(now[0], before[0]) + __vsadu4(now[1], before[1]);
+        if (PLANE == 0) {
+            count_samples(p, y, x, now[0], before[0], bins);
+            count_samples(p, y + 4, x, now[1], before[1], bins);
         }
     }
+    return over_lanes(sum, 1, 8, 16) > p.limits[PLANE];
+}
+
+// The same for halved chroma, in blocks of 4x4 samples. Threads 0-63 look at Cb, the others at Cr.
+template <int PLANE>
+__device__ int halved_difference(const Change& p, const FrameInput& in, int row, int column) {
+    const int index = threadIdx.x & 63, y = row * 16 + (index >> 2), x = column * 16 + (index & 3) * 4;
+    const int height = (p.height + 1) / 2, width = (p.width + 1) / 2;
+    if ((y & ~3) >= height || x >= width) return 0;
+    const u32 before = held_word(p, PLANE, p.tile_columns * 16, y, x);
+    return __vsadu4(four_samples<PLANE>(in, y, x, height, width), before);
+}
+
+__device__ bool tile_differs(const Change& p, const FrameInput& in, int row, int column, int* bins) {
+    if (!p.halved) {
+        const bool luma = whole_blocks_differ<0>(p, in, row, column, bins);
+        return luma | whole_blocks_differ<1>(p, in, row, column, bins) | whole_blocks_differ<2>(p, in, row, column, bins);
+    }
+    const bool first = threadIdx.x < 64;  // whole warps
+    const int chroma = first ? halved_difference<1>(p, in, row, column) : halved_difference<2>(p, in, row, column);
+    const bool luma = whole_blocks_differ<0>(p, in, row, column, bins);
+    return luma | (over_lanes(chroma, 4, 8, 0) > p.limits[first ? 1 : 2]);
 }
 
 // Half the L1 distance of the histograms, each smoothed by one bin each way, in [0, 1].
@@ -121,27 +137,22 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
 extern "C" __global__ void __launch_bounds__(THREADS) change(Change p) {
     __shared__ int bins[BINS];
     __shared__ bool last;
-    const FrameInput& in = *p.input;
+    const FrameInput in = *p.input;
     const int tile = blockIdx.x, row = tile / p.tile_columns, column = tile % p.tile_columns;
     if (threadIdx.x < BINS) bins[threadIdx.x] = 0;
     if (threadIdx.x < 4) p.motion[(row * 2 + threadIdx.x / 2) * p.tile_columns * 2 + column * 2 + threadIdx.x % 2] = 0;
-    bool differs = in.anew != NONE;
-    if (!differs) {  // the same for all threads
-        differs = whole_blocks_differ(p, in, 0, row, column);
-        if (p.halved) differs |= halved_blocks_differ(p, in, row, column);
-        else differs |= whole_blocks_differ(p, in, 1, row, column) | whole_blocks_differ(p, in, 2, row, column);
-    }
-    differs = __syncthreads_or(differs);
-    if (!in.anew) count_histogram(p, in, row, column, bins);
     __syncthreads();
+    const bool differs = __syncthreads_or(in.anew || tile_differs(p, in, row, column, bins));
     if (threadIdx.x < BINS && bins[threadIdx.x]) atomicAdd(p.scratch + HISTOGRAM + threadIdx.x, bins[threadIdx.x]);
     if (threadIdx.x == 0) {
         p.changed[tile] = p.written[tile] = differs;
         if (differs) p.dirty[atomicAdd(p.scratch + CHANGED, 1)] = tile;
     }
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(p.scratch + TICKETS, 1) == gridDim.x - 1;
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(p.scratch + TICKETS, 1) == gridDim.x - 1;
+    }
     __syncthreads();
     if (last) {
         __threadfence();

@@ -31,13 +31,17 @@ class GridLayers:
     ) -> None:
         """``channels`` are float32[grid], or float32[2, grid] of which the one at the int32 ``turn`` points to counts.
 
-        Channels that are not there are zero.
+        Channels that are not there are zero; layers that hold none that are there are written now, once.
         """
         rows, columns = state.geometry.grid
-        self._grid = -(-rows * columns // _THREADS), len(GRIDDED) // 4
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("grid_layers")
         own = {**channels, "edge_distance": state.channel("edge_distance")}
         found = [own.get(_FROM.get(name, name)) for name in GRIDDED]
+        first, last = len(SAMPLED) // 4, stack.levels - 1
+        used = max(at for at, array in enumerate(found) if array) // 4 + 1
+        for layer in range(first + used, stack.layers):
+            stack.clear(last, layer)
+        self._grid = -(-rows * columns // _THREADS), used
         self._parameters = struct(
             state=(np.uint64, state.frame.pointer),
             channels=(("u8", (len(GRIDDED),)), [array.pointer if array else 0 for array in found]),
@@ -45,7 +49,7 @@ class GridLayers:
             turn=(np.uint64, turn),
             boundary=(np.int32, GRIDDED.index("boundary")),
             surface=(np.uint64, stack.surfaces[-1]),
-            first=(np.int32, len(SAMPLED) // 4),
+            first=(np.int32, first),
             rows=(np.int32, rows),
             columns=(np.int32, columns),
         )

@@ -1,29 +1,41 @@
 // The textures: the RGB pyramid, and layers 0..2 of the channel stack.
 //
 // A block of 256 threads per tile, which works where the tile or one of its eight neighbours was written, or where the
-// stack still shows motion of the frame before. In the stack every channel has its own reduction from level to level.
+// stack still shows motion of the frame before. In the stack every channel has its own reduction from level to level:
+// a thread makes 2x2 samples and their reduction, and threads are numbered so that the further ones lie in one warp.
 #include "pixels/local.cuh"
 #include "pixels/texture.cuh"
 
-// A chroma sample at a level; finer than the plane's own, bilinear.
-__device__ float chroma_at(const Channels& p, int plane, int level, int y, int x) {
-    const int columns = p.tile_columns * 32 >> (level < p.halved ? p.halved : level);
-    if (level > p.halved) return p.planes[plane].levels[level - 1][(size_t)y * columns + x];
-    const u8* base = p.planes[plane].base;
-    if (level == p.halved) return (float)base[(size_t)y * columns + x];
-    const int rows = p.tile_rows * 16, top = (y - 1) >> 1, left = (x - 1) >> 1;
-    const float down = y & 1 ? 0.25f : 0.75f, right = x & 1 ? 0.25f : 0.75f;
-    const u8* upper = base + (size_t)max(top, 0) * columns;
-    const u8* lower = base + (size_t)min(top + 1, rows - 1) * columns;
-    const int near = max(left, 0), far = min(left + 1, columns - 1);
-    const float above = (float)upper[near] * (1.0f - right) + (float)upper[far] * right;
-    const float below = (float)lower[near] * (1.0f - right) + (float)lower[far] * right;
-    return above * (1.0f - down) + below * down;
+enum { LAYERS = 3, WARPS = THREADS / 32, CHROMA_RIM = 18 };
+
+struct Shared {
+    Tile tile;
+    float chroma[2][CHROMA_RIM * CHROMA_RIM];  // halved chroma with a rim
+    Texel halves[WARPS][LAYERS];               // of the Grid's texels, where two warps share one
+};
+
+__device__ void load_chroma(const Channels& p, Shared& shared, int row, int column) {
+    const int rows = p.tile_rows * 16, columns = p.tile_columns * 16, rim = CHROMA_RIM * CHROMA_RIM;
+    for (int i = threadIdx.x; i < 2 * rim; i += THREADS) {
+        const int plane = i / rim, y = row * 16 + i % rim / CHROMA_RIM - 1, x = column * 16 + i % CHROMA_RIM - 1;
+        const size_t at = (size_t)min(max(y, 0), rows - 1) * columns + min(max(x, 0), columns - 1);
+        shared.chroma[plane][i % rim] = (float)p.planes[1 + plane].base[at];
+    }
 }
 
-__device__ Texel colour_at(const Channels& p, int level, int y, int x) {
-    const float luma = luma_at(p, level, y, x) - p.offsets[0];
-    const float cb = chroma_at(p, 1, level, y, x) - p.offsets[1], cr = chroma_at(p, 2, level, y, x) - p.offsets[2];
+// Chroma of sample (y, x) of the tile at a level; finer than the plane's own, bilinear.
+__device__ float chroma_at(const Channels& p, const Shared& shared, int plane, int level, int row, int column, int y, int x) {
+    if (level < p.halved) return enlarged(shared.chroma[plane], CHROMA_RIM, 2, y, x);
+    const int side = 32 >> level;
+    const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
+    return level == p.halved ? (float)p.planes[1 + plane].base[at] : p.planes[1 + plane].levels[level - 1][at];
+}
+
+__device__ Texel colour_at(const Channels& p, const Shared& shared, int level, int row, int column, int y, int x) {
+    const int side = 32 >> level;
+    const float luma = luma_at(p, level, row * side + y, column * side + x) - p.offsets[0];
+    const float cb = chroma_at(p, shared, 0, level, row, column, y, x) - p.offsets[1];
+    const float cr = chroma_at(p, shared, 1, level, row, column, y, x) - p.offsets[2];
     Texel rgb;
     rgb.r = __saturatef(p.matrix[0] * luma + p.matrix[1] * cb + p.matrix[2] * cr);
     rgb.g = __saturatef(p.matrix[3] * luma + p.matrix[4] * cb + p.matrix[5] * cr);
@@ -33,26 +45,27 @@ __device__ Texel colour_at(const Channels& p, int level, int y, int x) {
 }
 
 // Conversion is linear but for the clipping, so every level comes from the planes' own.
-__device__ void write_rgb(const Channels& p, int row, int column) {
+__device__ void write_rgb(const Channels& p, const Shared& shared, int row, int column) {
     for (int level = 0; level < 5; level++) {
         const int side = 32 >> level;
         for (int i = threadIdx.x; i < side * side; i += THREADS) {
-            const int y = row * side + i / side, x = column * side + i % side;
-            put(p.rgb[level], 0, y, x, colour_at(p, level, y, x));
+            const int y = i / side, x = i % side;
+            put(p.rgb[level], 0, row * side + y, column * side + x, colour_at(p, shared, level, row, column, y, x));
         }
     }
 }
 
 // Sample (y, x) of the tile in one layer of the stack, at the analysis level.
-__device__ Texel sampled(const Channels& p, const Tile& tile, int layer, int row, int column, int y, int x, bool moving) {
+__device__ Texel sampled(const Channels& p, const Shared& shared, int layer, int row, int column, int y, int x, bool moving) {
+    const Tile& tile = shared.tile;
     const int side = 32 >> p.level, at = (y + 1) * (side + 2) + x + 1;
     const int picture_y = row * side + y, picture_x = column * side + x;
     Texel out;
     if (layer == 0) {
-        out = colour_at(p, p.level, picture_y, picture_x);
+        out = colour_at(p, shared, p.level, row, column, y, x);
         out.a = fminf(sqrtf(squared_gradient(tile.bright + at, side + 2) / p.span), 1.0f);
     } else if (layer == 1) {
-        const float low = tile.lows[y * side + x];
+        const float low = enlarged(tile.low, 6, 8 >> p.level, y, x);
         const size_t here = (size_t)picture_y * p.tile_columns * side + picture_x;
         out.r = fminf(sqrtf(squared_gradient(tile.dark + at, side + 2) / p.span), 1.0f);
         out.g = fabsf(tile.light[at] - low) / p.span;
@@ -68,41 +81,75 @@ __device__ Texel sampled(const Channels& p, const Tile& tile, int layer, int row
     return out;
 }
 
-__device__ float mean_of(float a, float b, float c, float d) { return ((a + b) + (c + d)) * 0.25f; }
-__device__ float greatest_of(float a, float b, float c, float d) { return fmaxf(fmaxf(a, b), fmaxf(c, d)); }
-
-// One texel of the next level: in each layer every component by its channel's own reduction.
-__device__ Texel reduced(const Texel* at, int stride, int layer) {
-    const Texel a = at[0], b = at[1], c = at[stride], d = at[stride + 1];
+// Half of a reduction: sums where the channel's own reduction is the mean, else the greater value.
+__device__ Texel merged(const Texel& a, const Texel& b, int layer) {
     Texel out;
-    out.r = layer == 1 ? greatest_of(a.r, b.r, c.r, d.r) : mean_of(a.r, b.r, c.r, d.r);
-    out.g = layer == 0 ? mean_of(a.g, b.g, c.g, d.g) : greatest_of(a.g, b.g, c.g, d.g);
-    out.b = mean_of(a.b, b.b, c.b, d.b);
-    out.a = layer == 2 ? mean_of(a.a, b.a, c.a, d.a) : greatest_of(a.a, b.a, c.a, d.a);
+    out.r = layer == 1 ? fmaxf(a.r, b.r) : a.r + b.r;
+    out.g = layer == 0 ? a.g + b.g : fmaxf(a.g, b.g);
+    out.b = a.b + b.b;
+    out.a = layer == 2 ? a.a + b.a : fmaxf(a.a, b.a);
     return out;
 }
 
-__device__ void write_layer(const Channels& p, const Tile& tile, Texel* texels, int layer, int row, int column, bool moving) {
+// The other half: four merged values become one.
+__device__ Texel settled(const Texel& four, int layer) {
+    Texel out;
+    out.r = layer == 1 ? four.r : four.r * 0.25f;
+    out.g = layer == 0 ? four.g * 0.25f : four.g;
+    out.b = four.b * 0.25f;
+    out.a = layer == 2 ? four.a * 0.25f : four.a;
+    return out;
+}
+
+__device__ Texel merged_across(const Texel& own, int lanes, int layer) {
+    Texel other;
+    other.r = __shfl_xor_sync(~0u, own.r, lanes);
+    other.g = __shfl_xor_sync(~0u, own.g, lanes);
+    other.b = __shfl_xor_sync(~0u, own.b, lanes);
+    other.a = __shfl_xor_sync(~0u, own.a, lanes);
+    return merged(own, other, layer);
+}
+
+// Every other bit of a number, from the lowest on.
+__device__ int even_bits(int number) {
+    return (number & 1) | (number >> 1 & 2) | (number >> 2 & 4) | (number >> 3 & 8);
+}
+
+// One layer of the stack. Whole warps come here; `quads` is how many 2x2 samples the tile has.
+__device__ void write_layer(const Channels& p, Shared& shared, int layer, int quads, int row, int column, bool moving) {
+    const int index = threadIdx.x % quads, y = even_bits(index >> 1), x = even_bits(index);
+    const bool mine = threadIdx.x < quads;
     int side = 32 >> p.level;
-    for (int i = threadIdx.x; i < side * side; i += THREADS) {
-        const int y = i / side, x = i % side;
-        texels[i] = sampled(p, tile, layer, row, column, y, x, moving);
-        put(p.stack[0], layer, row * side + y, column * side + x, texels[i]);
+    Texel quad[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        quad[i] = sampled(p, shared, layer, row, column, 2 * y + i / 2, 2 * x + i % 2, moving);
+        if (mine) put(p.stack[0], layer, row * side + 2 * y + i / 2, column * side + 2 * x + i % 2, quad[i]);
     }
-    __syncthreads();
-    for (int level = 1; side > 2; level++) {
-        const int half = side / 2, y = threadIdx.x / half, x = threadIdx.x % half;
-        const bool mine = threadIdx.x < half * half;
-        Texel texel;
-        if (mine) texel = reduced(texels + 2 * y * side + 2 * x, side, layer);
-        __syncthreads();
-        if (mine) {
-            texels[threadIdx.x] = texel;
-            put(p.stack[level], layer, row * half + y, column * half + x, texel);
+    Texel texel = settled(merged(merged(quad[0], quad[1], layer), merged(quad[2], quad[3], layer), layer), layer);
+    int level = 1, lanes = 1;
+    for (side /= 2; side > 2; side /= 2) {
+        if (mine && !(index & (lanes * lanes - 1)))
+            put(p.stack[level], layer, row * side + y / lanes, column * side + x / lanes, texel);
+        texel = merged_across(texel, lanes * lanes, layer);
+        if (lanes * lanes == 16) {  // the other half of a cell lies in the next warp
+            if (!(threadIdx.x & 31)) shared.halves[threadIdx.x / 32][layer] = texel;
+            return;
         }
-        __syncthreads();
-        side = half;
+        texel = settled(merged_across(texel, 2 * lanes * lanes, layer), layer);
+        level++;
+        lanes *= 2;
     }
+    if (mine && !(index & (lanes * lanes - 1)))
+        put(p.stack[level], layer, row * side + y / lanes, column * side + x / lanes, texel);
+}
+
+// The Grid's texels of the full-resolution stack: four cells of two warps each.
+__device__ void join_halves(const Channels& p, const Shared& shared, int row, int column) {
+    if (threadIdx.x >= 4 * LAYERS) return;
+    const int layer = threadIdx.x / 4, cell = threadIdx.x % 4;
+    const Texel four = merged(shared.halves[2 * cell][layer], shared.halves[2 * cell + 1][layer], layer);
+    put(p.stack[4], layer, row * 2 + cell / 2, column * 2 + cell % 2, settled(four, layer));
 }
 
 __device__ bool touched(const Channels& p, int row, int column) {
@@ -116,19 +163,20 @@ __device__ bool touched(const Channels& p, int row, int column) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write_layers(Channels p) {
-    __shared__ Tile tile;
-    __shared__ Texel texels[32 * 32];  // of the layer and level at hand
+    __shared__ Shared shared;
     const int row = blockIdx.x / p.tile_columns, column = blockIdx.x % p.tile_columns;
     if (!touched(p, row, column)) return;
     const bool moving = p.state->moving && p.changed[blockIdx.x];
     if (threadIdx.x == 0) p.shown[blockIdx.x] = moving;
-    load(p, tile, row, column);
+    load(p, shared.tile, row, column);
+    if (p.halved) load_chroma(p, shared, row, column);
     __syncthreads();
-    find_contrast(p, tile, row, column);
-    const int side = 32 >> p.level;
-    for (int i = threadIdx.x; i < side * side; i += THREADS)
-        tile.lows[i] = enlarged(tile.low, 6, 8 >> p.level, i / side, i % side);
+    find_contrast(p, shared.tile, row, column);
     __syncthreads();
-    write_rgb(p, row, column);
-    for (int layer = 0; layer < 3; layer++) write_layer(p, tile, texels, layer, row, column, moving);
+    write_rgb(p, shared, row, column);
+    const int quads = 256 >> (2 * p.level);
+    if (threadIdx.x < max(quads, 32))
+        for (int layer = 0; layer < LAYERS; layer++) write_layer(p, shared, layer, quads, row, column, moving);
+    __syncthreads();
+    if (p.level == 0) join_halves(p, shared, row, column);
 }

@@ -14,7 +14,8 @@ SAMPLED: Final = (
 )
 """Channels made from pixels, kept at every level of the stack; ``text`` is zero until there is a detector."""
 
-GRIDDED: Final = tuple(channel.name for channel in CHANNELS if channel.name not in SAMPLED)
+_GRIDDED = [channel for channel in CHANNELS if channel.name not in SAMPLED]
+GRIDDED: Final = tuple(channel.name for channel in sorted(_GRIDDED, key=lambda channel: channel.group == "embedding"))
 """Channels that exist on the Grid alone: only the stack's last level, which is the Grid, holds them."""
 
 ORDER: Final = SAMPLED + GRIDDED

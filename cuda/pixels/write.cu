@@ -26,133 +26,173 @@ struct Write {
     int analysis_level;  // 0..2: where motion is measured
 };
 
-enum { THREADS = 256 };
+enum { THREADS = 256, WARPS = THREADS / 32 };
 #define CHROMA_WEIGHT 0.25f
+
+// What lies under one sample of a level, for each plane.
+struct Sums {
+    int sum[3], squares[3];
+};
 
 struct Tile {
     u8 pixels[3][32 * 32];
-    int sums[3][256];      // of the level at hand
-    int squares[3][256];
-    float totals[256];     // of the level at hand: the weighted error per sample
-    u32 moved[4];          // per cell: bits of the greatest difference, which is not negative
+    Sums halves[WARPS];      // of the cells, each of which two warps share
+    float errors[WARPS][3];  // the same, of the errors of level 1 .. 3
+    u32 moved[4];            // per cell: bits of the greatest difference, which is not negative
 };
 
-__device__ void note_motion(Tile& tile, int cell, float before, float now) {
-    atomicMax(&tile.moved[cell], __float_as_uint(fabsf(now - before)));
+// Threads are numbered so that 2x2 neighbours differ in two bits: every other bit is the column, the others the row.
+__device__ int even_bits(int number) {
+    return (number & 1) | (number >> 1 & 2) | (number >> 2 & 4) | (number >> 3 & 8);
 }
 
 // Copies one plane of the tile into shared memory and into what the texture holds.
-__device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int plane, int row, int column) {
-    const int shift = plane && p.halved, side = 32 >> shift, words = side / 4;
+template <int PLANE>
+__device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int row, int column) {
+    const int shift = PLANE && p.halved, side = 32 >> shift, words = side / 4;
     const int height = shift ? (p.height + 1) / 2 : p.height, width = shift ? (p.width + 1) / 2 : p.width;
-    for (int i = threadIdx.x; i < side * words; i += THREADS) {
-        const int y = i / words, x = i % words * 4;
-        const u32 now = four_samples(in, plane, row * side + y, column * side + x, height, width);
-        u32* held = (u32*)(p.planes[plane].base + (size_t)(row * side + y) * p.tile_columns * side + column * side + x);
-        if (plane == 0 && p.analysis_level == 0) {
-            const u32 difference = __vabsdiffu4(*held, now);
-            u32 most = 0;
-            float* moved = p.moved + (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
-            for (int k = 0; k < 4; k++) {
-                const u32 one = difference >> (8 * k) & 255;
-                most = max(most, one);
-                moved[k] = (float)one;
-            }
-            note_motion(tile, y / 16 * 2 + x / 16, 0.0f, (float)most);
+    const int y = threadIdx.x / words, x = threadIdx.x % words * 4;
+    if (y >= side) return;  // whole warps
+    const u32 now = four_samples<PLANE>(in, row * side + y, column * side + x, height, width);
+    const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
+    u32* held = (u32*)(p.planes[PLANE].base + at);
+    if (PLANE == 0 && p.analysis_level == 0) {
+        const u32 difference = __vabsdiffu4(*held, now);
+        u32 most = 0;
+        for (int i = 0; i < 4; i++) {
+            const u32 one = difference >> (8 * i) & 255;
+            most = max(most, one);
+            p.moved[at + i] = (float)one;
         }
-        *held = now;
-        *(u32*)(tile.pixels[plane] + y * side + x) = now;
+        const u32 lanes = x < 16 ? 0x0f0f0f0f : 0xf0f0f0f0;  // of a warp's, those with the same cell
+        most = __reduce_max_sync(lanes, most);
+        if ((threadIdx.x & 31) == __ffs(lanes) - 1) atomicMax(&tile.moved[y / 16 * 2 + x / 16], __float_as_uint((float)most));
+    }
+    *held = now;
+    *(u32*)(tile.pixels[PLANE] + y * side + x) = now;
+}
+
+// What lies under the level-1 sample (y, x) of the tile; of halved chroma that is one of the base's.
+__device__ Sums under_sample(const Tile& tile, int halved, int y, int x) {
+    Sums under;
+#pragma unroll
+    for (int plane = 0; plane < 3; plane++) {
+        const bool whole = !plane || !halved;
+        under.sum[plane] = under.squares[plane] = 0;
+        for (int i = 0; i < (whole ? 4 : 1); i++) {
+            const int value = tile.pixels[plane][whole ? (2 * y + i / 2) * 32 + 2 * x + i % 2 : y * 16 + x];
+            under.sum[plane] += value;
+            under.squares[plane] += value * value;
+        }
+    }
+    return under;
+}
+
+__device__ void add_lanes(Sums& under, int lanes) {
+#pragma unroll
+    for (int plane = 0; plane < 3; plane++) {
+        under.sum[plane] += __shfl_xor_sync(~0u, under.sum[plane], lanes);
+        under.squares[plane] += __shfl_xor_sync(~0u, under.squares[plane], lanes);
     }
 }
 
-// One sample of level k from the 2x2 finer ones; the finest are the plane's pixels.
-__device__ void add_up(Tile& tile, int plane, bool from_pixels, int side, int y, int x, int& sum, int& squares) {
-    sum = squares = 0;
-    for (int i = 0; i < 4; i++) {
-        const int at = (2 * y + i / 2) * side * 2 + 2 * x + i % 2;
-        const int value = from_pixels ? tile.pixels[plane][at] : tile.sums[plane][at];
-        sum += value;
-        squares += from_pixels ? value * value : tile.squares[plane][at];
-    }
-}
-
-// Level k of all planes, and its weighted error per sample, in tile.totals.
-__device__ void build_level(const Write& p, Tile& tile, int level, int row, int column) {
-    const int side = 32 >> level, y = threadIdx.x / side, x = threadIdx.x % side;
-    const bool mine = threadIdx.x < side * side;
-    int sums[3], squares[3];
+// The weighted error of showing a sample of `level` instead of what lies under it, per sample of the base; and means.
+__device__ float weigh(const Sums& under, int halved, int level, float means[3]) {
     float total = 0.0f;
 #pragma unroll
     for (int plane = 0; plane < 3; plane++) {
-        const int base = plane && p.halved;
-        if (!mine || level <= base) continue;
-        add_up(tile, plane, level == base + 1, side, y, x, sums[plane], squares[plane]);
+        const int base = plane ? halved : 0;
+        if (level <= base) continue;
         const float scale = 1.0f / (float)(1 << (2 * (level - base)));
-        const float mean = (float)sums[plane] * scale;
-        const float error = (float)squares[plane] * scale - mean * mean;
+        const float mean = (float)under.sum[plane] * scale;
+        const float error = (float)under.squares[plane] * scale - mean * mean;
         total += plane ? error * CHROMA_WEIGHT : error;
-        float* out = p.planes[plane].levels[level - 1];
-        const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
-        if (plane == 0 && level == p.analysis_level) {
-            note_motion(tile, y * 2 / side * 2 + x * 2 / side, out[at], mean);
-            p.moved[at] = fabsf(mean - out[at]);
-        }
-        out[at] = mean;
+        means[plane] = mean;
     }
-    __syncthreads();
+    return total;
+}
+
+// Writes sample (y, x) of the tile at `level`, and notes how far luma moved where that is asked for.
+__device__ void store_level(const Write& p, Tile& tile, int level, int row, int column, int y, int x, const float means[3]) {
+    const int side = 32 >> level;
+    const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
+    if (level == p.analysis_level) {
+        const float moved = fabsf(means[0] - p.planes[0].levels[level - 1][at]);
+        p.moved[at] = moved;
+        atomicMax(&tile.moved[threadIdx.x / 64], __float_as_uint(moved));
+    }
 #pragma unroll
+    for (int plane = 0; plane < 3; plane++)
+        if (level > (plane ? p.halved : 0)) p.planes[plane].levels[level - 1][at] = means[plane];
+}
+
+// Mean over four lanes that differ in two bits.
+__device__ float mean_of_lanes(float value, int lanes) {
+    value += __shfl_xor_sync(~0u, value, lanes);
+    return (value + __shfl_xor_sync(~0u, value, 2 * lanes)) * 0.25f;
+}
+
+// Levels 1 .. 3 of the tile, and half of what the cells need.
+__device__ void build_levels(const Write& p, Tile& tile, int row, int column) {
+    const int index = threadIdx.x, y = even_bits(index >> 1), x = even_bits(index);
+    float means[3], errors[3];
+    Sums under = under_sample(tile, p.halved, y, x);
+    errors[0] = weigh(under, p.halved, 1, means);
+    store_level(p, tile, 1, row, column, y, x, means);
+    add_lanes(under, 1);
+    add_lanes(under, 2);
+    errors[1] = weigh(under, p.halved, 2, means);
+    if (!(index & 3)) store_level(p, tile, 2, row, column, y / 2, x / 2, means);
+    add_lanes(under, 4);
+    add_lanes(under, 8);
+    errors[2] = weigh(under, p.halved, 3, means);
+    if (!(index & 15)) store_level(p, tile, 3, row, column, y / 4, x / 4, means);
+    add_lanes(under, 16);
+    errors[0] = mean_of_lanes(mean_of_lanes(errors[0], 1), 4);
+    errors[1] = mean_of_lanes(errors[1], 4);
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        errors[i] += __shfl_xor_sync(~0u, errors[i], 16);
+        if (!(index & 31)) tile.errors[index / 32][i] = errors[i];
+    }
+    if (!(index & 31)) tile.halves[index / 32] = under;
+}
+
+// Level 4 and all that is kept per cell; threads 0 .. 3 come here.
+__device__ void finish_cell(const Write& p, Tile& tile, int row, int column) {
+    const int cell = threadIdx.x, one = 2 * cell, other = one + 1, columns = p.tile_columns * 2;
+    const int at = (row * 2 + cell / 2) * columns + column * 2 + cell % 2;
+    const size_t cells = (size_t)p.tile_rows * 2 * columns;
+    Sums under = tile.halves[one];
     for (int plane = 0; plane < 3; plane++) {
-        if (!mine || level <= (plane && p.halved)) continue;
-        tile.sums[plane][threadIdx.x] = sums[plane];
-        tile.squares[plane][threadIdx.x] = squares[plane];
+        under.sum[plane] += tile.halves[other].sum[plane];
+        under.squares[plane] += tile.halves[other].squares[plane];
     }
-    if (mine) tile.totals[threadIdx.x] = total;
-    __syncthreads();
-}
-
-// Means of tile.totals over each of the four cells, halving by halving, into the error map of `level`.
-__device__ void store_error(const Write& p, Tile& tile, int level, int row, int column) {
-    for (int side = 32 >> level; side > 2; side /= 2) {
-        const int half = side / 2, y = threadIdx.x / half, x = threadIdx.x % half;
-        float mean = 0.0f;
-        if (threadIdx.x < half * half) {
-            const float* at = tile.totals + 2 * y * side + 2 * x;
-            mean = ((at[0] + at[1]) + (at[side] + at[side + 1])) * 0.25f;
-        }
-        __syncthreads();
-        if (threadIdx.x < half * half) tile.totals[threadIdx.x] = mean;
-        __syncthreads();
-    }
-    if (threadIdx.x < 4) {
-        const int columns = p.tile_columns * 2, cell = (row * 2 + threadIdx.x / 2) * columns + column * 2 + threadIdx.x % 2;
-        p.errors[(size_t)(level - 1) * p.tile_rows * 2 * columns + cell] = fmaxf(tile.totals[threadIdx.x] * 256.0f, 0.0f);
-    }
-    __syncthreads();
-}
-
-__device__ void store_motion(const Write& p, Tile& tile, int row, int column) {
-    const int index = row * p.tile_columns + column;
-    if (threadIdx.x >= 4 || !p.state->moving || !p.changed[index]) return;
-    const int cell = (row * 2 + threadIdx.x / 2) * p.tile_columns * 2 + column * 2 + threadIdx.x % 2;
-    p.motion[cell] = fminf(__uint_as_float(tile.moved[threadIdx.x]) * p.inverse_span, 1.0f);
+    float means[3];
+    const float coarsest = weigh(under, p.halved, 4, means);
+    for (int plane = 0; plane < 3; plane++) p.planes[plane].levels[3][at] = means[plane];
+    for (int i = 0; i < 3; i++)
+        p.errors[i * cells + at] = fmaxf((tile.errors[one][i] + tile.errors[other][i]) * 0.25f * 256.0f, 0.0f);
+    p.errors[3 * cells + at] = fmaxf(coarsest * 256.0f, 0.0f);
+    if (p.state->moving && p.changed[row * p.tile_columns + column])
+        p.motion[at] = fminf(__uint_as_float(tile.moved[cell]) * p.inverse_span, 1.0f);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) write_tiles(Write p) {
     __shared__ Tile tile;
-    const FrameInput& in = *p.input;
+    const FrameInput in = *p.input;
     const int count = p.state->dirty_count;
     for (int i = blockIdx.x; i < count; i += gridDim.x) {
         const int index = p.dirty[i], row = index / p.tile_columns, column = index % p.tile_columns;
         if (threadIdx.x < 4) tile.moved[threadIdx.x] = 0;
         __syncthreads();
-#pragma unroll
-        for (int plane = 0; plane < 3; plane++) take_over(p, in, tile, plane, row, column);
+        take_over<0>(p, in, tile, row, column);
+        take_over<1>(p, in, tile, row, column);
+        take_over<2>(p, in, tile, row, column);
         __syncthreads();
-        for (int level = 1; level <= 4; level++) {
-            build_level(p, tile, level, row, column);
-            store_error(p, tile, level, row, column);
-        }
-        store_motion(p, tile, row, column);
+        build_levels(p, tile, row, column);
+        __syncthreads();
+        if (threadIdx.x < 4) finish_cell(p, tile, row, column);
         __syncthreads();
     }
 }

@@ -156,7 +156,7 @@ def test_a_still_picture_is_given_its_selection_again() -> None:
             assert mine.recomputed == pytest.approx(cpu.recomputed)
 
 
-@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("clip", ["pedestrians", "bunny"])  # tree is 4:4:4, which is decoded on the CPU
 def test_the_hardware_decodes_what_pyav_decodes(clip: str, samples: Path) -> None:
     path = str(samples / f"{clip}.mp4")
     with open_stream(path, engine="cuda", source={"frames": 40}) as stream:

@@ -13,6 +13,8 @@ from foveate.cuda.memory import Memory
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.layout import GRIDDED, LAYERS, ORDER, SAMPLED, place_of
 from foveate.cuda.pixels.pixels import Pixels, pixel_bytes
+from foveate.cuda.pixels.sample import Sampler
+from foveate.cuda.pixels.sample_reference import bilinear, trilinear
 from foveate.cuda.textures import Texture
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.colour import matrix_of
@@ -24,6 +26,8 @@ from foveate.pipeline.settings import ChangeSettings, Settings
 Make = Callable[..., Any]
 HALF = 2**-11
 """Half floats in [0.5, 1] lie 2**-11 apart; a value that is rounded twice is off by one of them. Worst seen: 4.9e-4."""
+FILTER = 8e-3
+"""The hardware's weights have 8 bits in each of three directions: 3/512 of the range, and a half float's rounding."""
 REDUCE = {
     "mean": lambda blocks: blocks.mean(axis=(1, 3)),
     "max": lambda blocks: blocks.max(axis=(1, 3)),
@@ -159,3 +163,33 @@ def test_a_picture_too_large_for_the_card_is_one_line(device: Device, stream: St
     assert pixel_bytes(geometry, 0) > device.memory()[1]
     with pytest.raises(EngineError, match=r"no room for a picture of 400000x400000 .* MiB wanted"):
         Pixels(device, geometry, Colour(), True, Settings(analysis_level=0), stream)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("level", [0, 2])
+def test_trilinear_samples(level: int, device: Device, feeder: Make, memory: Memory, stream: Stream) -> None:
+    frame = pictures(150, 210, 1, Colour("bt709"), True)[0]
+    rig = feeder(frame, Settings(analysis_level=level))
+    rig.feed(frame)
+    stack: Texture = rig.pixels.stack
+    GridLayers(device, rig.pixels.state, stack, {}, rig.pixels.state.frame.pointer).enqueue(stream)
+    rng = np.random.default_rng(4)
+    points = rng.random((273, 3), np.float32) * np.float32([1, 1, stack.levels - 1])
+    given, found = (
+        memory.array("points", (273, 3), np.float32, stream),
+        memory.array("v", (273, 40), np.float32, stream),
+    )
+    given.upload(points, stream)
+    Sampler(device, stack).enqueue(given, found, stream)
+    values = found.download(stream)
+    for layer in range(3):
+        levels = [stack.download(depth, layer, stream) for depth in range(stack.levels)]
+        expected = np.stack([trilinear(levels, *point) for point in points.tolist()])
+        wrong = np.abs(values[:, 4 * layer : 4 * layer + 4] - expected)
+        at, part = np.unravel_index(wrong.argmax(), wrong.shape)
+        assert wrong.max() <= FILTER, (layer, part, points[at], values[at, 4 * layer + part], expected[at, part])
+    grid = rig.pixels.state.channel("edge_distance").download(stream).astype(np.float16)[..., None].repeat(4, -1)
+    expected = np.stack([bilinear(grid, x, y) for x, y, _ in points.tolist()])[:, 0]
+    assert np.abs(values[:, ORDER.index("edge_distance")] - expected).max() <= FILTER
+    with pytest.raises(ValueError, match="points must be"):
+        Sampler(device, stack).enqueue(found, found, stream)

@@ -1,0 +1,43 @@
+"""All channels at given points: checks and launch of sample.cu; the values are in layout.ORDER."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray
+from foveate.cuda.pixels.layout import LAYERS, ORDER, SAMPLED
+from foveate.cuda.program import Program, struct
+from foveate.cuda.textures import Texture
+
+_THREADS = 128
+
+
+class Sampler:
+    """Reads the channel stack with the hardware's trilinear filter, whose weights have 8 bits."""
+
+    def __init__(self, device: Device, stack: Texture) -> None:
+        self._stack = stack
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("sample_stack")
+
+    def enqueue(self, points: DeviceArray, values: DeviceArray, stream: Stream) -> None:
+        """``values`` float32[K, 40] at ``points`` float32[K, 3]: x and y in [0, 1] of the padded picture, and level.
+
+        Level 0 of the stack is the analysis level. Channels that exist on the Grid alone are read from it, whatever the
+        level. Raises ValueError for other shapes.
+        """
+        count = points.shape[0]
+        if points.shape != (count, 3) or values.shape != (count, len(ORDER)):
+            raise ValueError(f"points must be [K, 3] and values [K, {len(ORDER)}], got {points.shape}, {values.shape}")
+        parameters = struct(
+            texture=(np.uint64, self._stack.texture),
+            points=(np.uint64, points.pointer),
+            values=(np.uint64, values.pointer),
+            count=(np.int32, count),
+            layers=(np.int32, LAYERS),
+            gridded=(np.int32, len(SAMPLED) // 4),
+            last=(np.float32, self._stack.levels - 1),
+        )
+        self._kernel.launch(stream, -(-count * LAYERS // _THREADS), _THREADS, parameters)

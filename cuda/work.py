@@ -1,0 +1,48 @@
+"""All device work of one frame, in the order in which a graph captures it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.cascade.cascade import Cascade
+from foveate.cuda.cascade.layout import CHOICE
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.pixels.grid_layers import GridLayers
+from foveate.cuda.pixels.pixels import Pixels
+
+_TURN: Final = np.dtype(np.int32).itemsize * (CHOICE.names or ()).index("turn")  # its place in CHOICE
+
+
+class Work:
+    """Pixels, then the Cascade, and the textures beside it: nothing that is chosen depends on them."""
+
+    def __init__(self, device: Device, pixels: Pixels, cascade: Cascade) -> None:
+        self._pixels, self._cascade = pixels, cascade
+        self._aside, self._reached = device.stream(), device.event()
+        turn = cascade.turn.pointer + _TURN
+        self._grid_layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), turn)
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """Everything but the copies, as objects with ``enqueue(stream)``, in an order in which they may run."""
+        return (*self._pixels.steps, self._pixels.layers, *self._cascade.steps, self._grid_layers)
+
+    def enqueue(self, given: NDArray[np.void], slot: int, stream: Stream) -> None:
+        """From a page-locked FRAME_INPUT to the record in ``slot``. Neither allocates nor waits."""
+        self._pixels.frame.copy_from(given, stream)
+        self._pixels.enqueue(stream)
+        self._follow(self._aside, stream)
+        self._pixels.layers.enqueue(self._aside)
+        self._cascade.enqueue(stream)
+        self._follow(self._aside, stream)
+        self._grid_layers.enqueue(self._aside)
+        self._cascade.fetch(slot, stream)
+        self._follow(stream, self._aside)
+
+    def _follow(self, stream: Stream, before: Stream) -> None:
+        """What comes next on ``stream`` waits for what is on ``before`` now."""
+        self._reached.record(before)
+        stream.wait_for_event(self._reached)
