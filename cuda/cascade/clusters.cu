@@ -1,7 +1,7 @@
 // Superpixels of the Grid on keyframes: SLIC on Lab + position with a fixed number of iterations, as
 // pipeline/cascade/clusters.py. Each cell looks at all centres.
 //
-// One block. Sums over a cluster are whole numbers (features in 1/65536), so they do not depend on the order of threads.
+// One block. Sums over a cluster are whole numbers, so they do not depend on the order of threads.
 #include "cascade.cuh"
 
 const int CLUSTERS = 50;
@@ -9,7 +9,6 @@ const int FEATURES = 5;        // L, a, b, row and column
 const int ITERATIONS = 5;
 const int THREADS = 1024;
 const float COMPACTNESS = 20.0f;
-const float FIXED = 65536.0f;
 
 struct Clusters {
     const FrameState* frame;
@@ -21,6 +20,7 @@ struct Clusters {
     float* size[2];           // cells in the cluster / cells in the Grid
     const int* seeds;         // [count]: cells on a lattice
     int count, rows, columns;
+    float fixed;              // features are summed in this fraction: the sum over all cells fits an int
     float spacing;            // cells between seeds
     float half_diagonal;      // cells
     float matrix[9], shift[3];
@@ -64,23 +64,38 @@ __device__ inline void write_features(const Clusters& p, int cell)
     p.features[4 * cells + cell] = (float)(cell % p.columns) * (COMPACTNESS / p.spacing);
 }
 
+struct Centre {
+    float4 first;   // L, a, b, row
+    float2 second;  // column, and the square of all five
+};
+
 struct Centres {
-    float value[CLUSTERS][FEATURES];
-    long long sums[CLUSTERS][FEATURES];
+    Centre value[CLUSTERS];
+    int sums[CLUSTERS][FEATURES];
     int sizes[CLUSTERS];
 };
 
-__device__ inline int nearest(const Clusters& p, const Centres& centres, int cell)
+__device__ inline void set_centre(Centre& centre, const float* feature)
 {
-    int cells = p.rows * p.columns, best = 0;
-    float feature[FEATURES], least = 0.0f;
-    for (int i = 0; i < FEATURES; i++) feature[i] = p.features[i * cells + cell];
-    for (int c = 0; c < p.count; c++) {
-        float square = 0.0f;
-        for (int i = 0; i < FEATURES; i++) {
-            float difference = feature[i] - centres.value[c][i];
-            square += difference * difference;
-        }
+    float square = 0.0f;
+    for (int i = 0; i < FEATURES; i++) square += feature[i] * feature[i];
+    centre.first.x = feature[0], centre.first.y = feature[1], centre.first.z = feature[2], centre.first.w = feature[3];
+    centre.second.x = feature[4], centre.second.y = square;
+}
+
+// |f - c|^2 less |f|^2, which is the same for all centres.
+__device__ inline int nearest(const Centres& centres, int count, const float* feature)
+{
+    float twice[FEATURES], least = 0.0f;
+    int best = 0;
+    for (int i = 0; i < FEATURES; i++) twice[i] = -2.0f * feature[i];
+    for (int c = 0; c < count; c++) {
+        Centre centre = centres.value[c];
+        float square = fmaf(twice[0], centre.first.x, centre.second.y);
+        square = fmaf(twice[1], centre.first.y, square);
+        square = fmaf(twice[2], centre.first.z, square);
+        square = fmaf(twice[3], centre.first.w, square);
+        square = fmaf(twice[4], centre.second.x, square);
         if (c == 0 || square < least) {
             least = square;
             best = c;
@@ -89,27 +104,37 @@ __device__ inline int nearest(const Clusters& p, const Centres& centres, int cel
     return best;
 }
 
+// Adds a value of each lane to the sum of its cluster. Mostly a warp's cells are of one cluster.
+__device__ inline void add_to(int* sum, int value, int together, int lane)
+{
+    if (!together) atomicAdd(sum, value);
+    else if (int total = __reduce_add_sync(EVERYONE, value); lane == 0) atomicAdd(sum, total);
+}
+
 // Labels all cells, and moves the centres to the means of their cells; a centre without any stays.
 __device__ inline void iterate(const Clusters& p, Centres& centres, float* label)
 {
-    int cells = p.rows * p.columns;
+    int cells = p.rows * p.columns, lane = threadIdx.x % WARP;
     for (int i = threadIdx.x; i < CLUSTERS * FEATURES; i += THREADS) centres.sums[i / FEATURES][i % FEATURES] = 0;
     if (threadIdx.x < CLUSTERS) centres.sizes[threadIdx.x] = 0;
     __syncthreads();
-    for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
-        int best = nearest(p, centres, cell);
-        label[cell] = (float)best;
-        atomicAdd(&centres.sizes[best], 1);
-        for (int i = 0; i < FEATURES; i++) {
-            long long fixed = llrintf(p.features[i * cells + cell] * FIXED);
-            atomicAdd(reinterpret_cast<u64*>(&centres.sums[best][i]), (u64)fixed);
-        }
+    for (int first = threadIdx.x - lane; first < cells; first += THREADS) {
+        int cell = min(first + lane, cells - 1), exists = first + lane < cells;
+        float feature[FEATURES];
+        for (int i = 0; i < FEATURES; i++) feature[i] = p.features[i * cells + cell];
+        int best = nearest(centres, p.count, feature);
+        int together = __all_sync(EVERYONE, best == __shfl_sync(EVERYONE, best, 0));
+        if (exists) label[cell] = (float)best;
+        add_to(&centres.sizes[best], exists, together, lane);
+        for (int i = 0; i < FEATURES; i++)
+            add_to(&centres.sums[best][i], exists ? __float2int_rn(feature[i] * p.fixed) : 0, together, lane);
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < p.count * FEATURES; i += THREADS) {
-        int c = i / FEATURES;
-        double sum = (double)centres.sums[c][i % FEATURES] / FIXED;
-        if (centres.sizes[c]) centres.value[c][i % FEATURES] = (float)(sum / centres.sizes[c]);
+    if (threadIdx.x < p.count && centres.sizes[threadIdx.x]) {
+        float mean[FEATURES];
+        for (int i = 0; i < FEATURES; i++)
+            mean[i] = (float)((double)centres.sums[threadIdx.x][i] / p.fixed / centres.sizes[threadIdx.x]);
+        set_centre(centres.value[threadIdx.x], mean);
     }
     __syncthreads();
 }
@@ -122,14 +147,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) clusters(const __grid_cons
     float* label = p.label[turn];
     for (int cell = threadIdx.x; cell < cells; cell += THREADS) write_features(p, cell);
     __syncthreads();
-    for (int i = threadIdx.x; i < p.count * FEATURES; i += THREADS)
-        centres.value[i / FEATURES][i % FEATURES] = p.features[(i % FEATURES) * cells + p.seeds[i / FEATURES]];
+    if (threadIdx.x < p.count) {
+        float feature[FEATURES];
+        for (int i = 0; i < FEATURES; i++) feature[i] = p.features[i * cells + p.seeds[threadIdx.x]];
+        set_centre(centres.value[threadIdx.x], feature);
+    }
     __syncthreads();
     for (int i = 0; i <= ITERATIONS; i++) iterate(p, centres, label);
     for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
         int best = (int)label[cell];
-        float down = (p.features[3 * cells + cell] - centres.value[best][3]) * (p.spacing / COMPACTNESS);
-        float across = (p.features[4 * cells + cell] - centres.value[best][4]) * (p.spacing / COMPACTNESS);
+        float down = (p.features[3 * cells + cell] - centres.value[best].first.w) * (p.spacing / COMPACTNESS);
+        float across = (p.features[4 * cells + cell] - centres.value[best].second.x) * (p.spacing / COMPACTNESS);
         p.distance[turn][cell] = fminf(sqrtf(down * down + across * across) / p.half_diagonal, 1.0f);
         p.size[turn][cell] = (float)centres.sizes[best] / (float)cells;
     }

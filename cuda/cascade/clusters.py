@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor, log2
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from foveate.pipeline.cascade.clusters import CLUSTERS, seeds
 from foveate.pipeline.colour import matrix_of
 
 _THREADS = 1024
+_GREATEST = 256  # of all features: Lab, and place in units of the compactness
 
 
 class Clusters:
@@ -42,6 +44,7 @@ class Clusters:
             count=(np.int32, len(lattice)),
             rows=(np.int32, rows),
             columns=(np.int32, columns),
+            fixed=(np.float32, 2.0 ** floor(log2(2**31 / (rows * columns * _GREATEST)))),
             spacing=(np.float32, max(float(np.sqrt(rows * columns / CLUSTERS)), 1.0)),
             half_diagonal=(np.float32, np.hypot(rows, columns) / 2),
             matrix=((np.float32, (9,)), matrix.ravel()),
