@@ -144,7 +144,7 @@ def _kernels(scene: Scene, level: int, bandwidth: float) -> list[dict[str, Any]]
 
     The time between two events has one or two microseconds of its own.
     """
-    steps = scene.steps
+    steps = scene.work.steps
     memory = Memory(scene.device)
     delay = memory.array("delay", (2 * _COPIED,), np.uint8, scene.stream)
     times = []
@@ -186,10 +186,12 @@ def least_bytes(name: str, written: float, level: int) -> float:
     stacked = 4 / 3 * 2 * (12 * (16 >> level) ** 2 + 4 * 256)  # half floats: local channels, and the RGB pyramid
     per_cell = {
         "Write": written * (2 * 1.5 * 256 + levels + 4 * 4 + 4),  # planes read and written, levels, errors, motion
-        "LocalChannels": written * (levels + 5 * 4 + stacked),
+        "LocalChannels": written * (levels + 5 * 4),
+        "Layers": written * (levels + stacked),
         "GridLayers": 28 * (4 + 2),
         "EdgeDistance": 2 * 4 + 4,
         "Compare": written * (2 * 1.5 * 256 + 4),
+        "FlowSearch": 0.0 if written == 1 else written * (2 * (4 * 4 + 4) + 3 * 4),
         "Carry": 2 * 8 * 4 + 7 * 4 + 4 * 4 + 3 * 4 + 3 * 4 + 4 * 4 + 2 * 5 * 4,  # maps, channels, errors, scores, flow
         "Clusters": 3 * 4 + 2 * 5 * 4 + 3 * 4 if written == 1 else 0,
         "RateDistortion": 4 + 1 + 0.25 + 0.5,

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.footage import read_footage
-from foveate.cuda.cascade.cascade import Cascade, Step
-from foveate.cuda.cascade.layout import CHOICE
+from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.graph import Graph
 from foveate.cuda.memory import DeviceArray, Memory
-from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.state import FRAME_INPUT
+from foveate.cuda.work import Work
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TILE, Geometry
@@ -61,22 +60,13 @@ class Scene:
     stream: Stream
     pixels: Pixels
     cascade: Cascade
-    layers: GridLayers
+    work: Work
     inputs: tuple[NDArray[np.void], NDArray[np.void]]  # page-locked FRAME_INPUT of each picture
     frames: tuple[DeviceArray, DeviceArray]  # NV12 on the device
 
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """What a frame's work consists of, in order."""
-        return (*self.pixels.steps, *self.cascade.steps, self.layers)
-
     def enqueue(self, number: int, stream: Stream) -> None:
         """One frame's work, as the engine captures it; ``number`` 0 or 1 says which picture."""
-        self.pixels.frame.copy_from(self.inputs[number], stream)
-        self.pixels.enqueue(stream)
-        self.cascade.enqueue(stream)
-        self.cascade.fetch(number, stream)
-        self.layers.enqueue(stream)
+        self.work.enqueue(self.inputs[number], number, stream)
 
     def start(self) -> None:
         """The first frame: kernels are loaded, everything is written."""
@@ -124,9 +114,8 @@ def open_scene(device: Device, settings: Settings, clip: Path) -> Iterator[Scene
             frame.upload(picture, stream)
             frames.append(frame)
             inputs.append(_input(memory, frame))
-        turn = cascade.turn.pointer + (CHOICE.names or ()).index("turn") * 4  # all fields are int32
-        layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), turn)
-        scene = Scene(device, stream, pixels, cascade, layers, (inputs[0], inputs[1]), (frames[0], frames[1]))
+        work = Work(device, pixels, cascade)
+        scene = Scene(device, stream, pixels, cascade, work, (inputs[0], inputs[1]), (frames[0], frames[1]))
         scene.start()
         yield scene
     finally:
