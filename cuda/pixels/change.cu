@@ -14,6 +14,7 @@ struct Change {
     int* dirty;          // [tiles]
     float* motion;       // [grid]: cleared; the write kernel fills in the changed tiles
     int* scratch;        // [34]: tickets, changed tiles, histogram of luma less that of the held luma; zero between frames
+    int* touched_count;  // of local.cuh: set to zero
     double cut_distance; // least distance of histograms for a scene cut
     int cut_tiles;       // least number of changed tiles for a scene cut
     int interval;        // frames between periodic keyframes
@@ -114,6 +115,7 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
     __shared__ int keyframe;
     if (threadIdx.x == 0) {
         FrameState& state = *p.state;
+        *p.touched_count = 0;
         const int changed = __ldcg(p.scratch + CHANGED);
         keyframe = kind_of_frame(p, in, changed);
         state.number = in.number;

@@ -23,9 +23,15 @@ class Change:
     """Compares a frame with what the texture holds."""
 
     def __init__(
-        self, device: Device, state: PixelState, frame: DeviceArray, scratch: DeviceArray, settings: ChangeSettings
+        self,
+        device: Device,
+        state: PixelState,
+        frame: DeviceArray,
+        scratch: DeviceArray,
+        touched: DeviceArray,
+        settings: ChangeSettings,
     ) -> None:
-        """``frame`` is the FRAME_INPUT on the device; ``scratch`` int32[SCRATCH]."""
+        """``frame`` is the FRAME_INPUT on the device; ``scratch`` int32[SCRATCH]; ``touched`` as for LocalChannels."""
         geometry = state.geometry
         rows, columns = geometry.tiles
         self._tiles = rows * columns
@@ -41,6 +47,7 @@ class Change:
             dirty=(np.uint64, state.dirty.pointer),
             motion=(np.uint64, state.channel("motion").pointer),
             scratch=(np.uint64, scratch.pointer),
+            touched_count=(np.uint64, touched.pointer + self._tiles * touched.dtype.itemsize),
             cut_distance=(np.float64, settings.cut_histogram),
             cut_tiles=(np.int32, math.ceil(settings.cut_share * self._tiles)),
             interval=(np.int32, settings.keyframe_interval),

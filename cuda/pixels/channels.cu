@@ -1,7 +1,7 @@
 // The channels with local reach, from the levels, on the Grid in float32: edges, detail, lowpass and saliency.
 //
 // A block of 256 threads per tile, which works where the tile or one of its eight neighbours was written: a change
-// reaches one cell. Maxima are taken per cell before roots and scales, as on the CPU.
+// reaches one cell. It also lists the tiles for write_layers. Maxima are taken per cell before roots and scales, as on the CPU.
 #include "pixels/local.cuh"
 
 struct Cells {
@@ -58,21 +58,23 @@ __device__ void store(const Channels& p, const Tile& tile, const Cells& cells, i
     p.saliency[at] = contrast / 16.0f;
 }
 
+// Whether there is anything to do: the tile or a neighbour was written, or the stack still shows motion of the last frame.
 __device__ bool touched(const Channels& p, int row, int column) {
     bool near = false;
     if (threadIdx.x < 9) {
         const int y = row + (int)threadIdx.x / 3 - 1, x = column + (int)threadIdx.x % 3 - 1;
         near = y >= 0 && x >= 0 && y < p.tile_rows && x < p.tile_columns && p.written[y * p.tile_columns + x];
     }
+    if (threadIdx.x == 9) near = p.shown[row * p.tile_columns + column];
     return __syncthreads_or(near);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) local_channels(Channels p) {
     __shared__ Tile tile;
     __shared__ Cells cells;
-    if (p.state->dirty_count == 0) return;
     const int row = blockIdx.x / p.tile_columns, column = blockIdx.x % p.tile_columns;
     if (!touched(p, row, column)) return;
+    if (threadIdx.x == 0) p.touched[atomicAdd(p.touched_count, 1)] = blockIdx.x;
     if (threadIdx.x < 12) cells.greatest[threadIdx.x / 4][threadIdx.x % 4] = 0;
     load(p, tile, row, column);
     __syncthreads();

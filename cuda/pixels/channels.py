@@ -27,10 +27,12 @@ def channel_parameters(
     textures: tuple[Texture, Texture],
     moved: DeviceArray,
     shown: DeviceArray,
+    touched: DeviceArray,
 ) -> NDArray[np.void]:
     """The struct Channels of local.cuh. ``textures`` are the RGB pyramid and the channel stack.
 
-    ``moved`` is float32 at the analysis level, ``shown`` uint8[tiles], zero before the first frame.
+    ``moved`` is float32 at the analysis level, ``shown`` uint8[tiles], zero before the first frame; ``touched``
+    int32[tiles + 1], of which the last is the number of tiles listed.
     """
     rows, columns = state.geometry.tiles
     gains = gains_of(state.colour)
@@ -43,6 +45,8 @@ def channel_parameters(
         written=(np.uint64, state.written.pointer),
         changed=(np.uint64, state.changed.pointer),
         shown=(np.uint64, shown.pointer),
+        touched=(np.uint64, touched.pointer),
+        touched_count=(np.uint64, touched.pointer + rows * columns * touched.dtype.itemsize),
         moved=(np.uint64, moved.pointer),
         planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
         **{name: (np.uint64, state.channel(name).pointer) for name in _COMPUTED},

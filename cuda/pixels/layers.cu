@@ -1,7 +1,6 @@
 // The textures: the RGB pyramid, and layers 0..2 of the channel stack.
 //
-// A block of 256 threads per tile, which works where the tile or one of its eight neighbours was written, or where the
-// stack still shows motion of the frame before. In the stack every channel has its own reduction from level to level:
+// A block of 256 threads per tile of those that local_channels listed, in turns. In the stack every channel has its own reduction from level to level:
 // a thread makes 2x2 samples and their reduction, and threads are numbered so that the further ones lie in one warp.
 #include "pixels/local.cuh"
 #include "pixels/texture.cuh"
@@ -46,6 +45,7 @@ __device__ Texel colour_at(const Channels& p, const Shared& shared, int level, i
 
 // Conversion is linear but for the clipping, so every level comes from the planes' own.
 __device__ void write_rgb(const Channels& p, const Shared& shared, int row, int column) {
+#pragma unroll 1
     for (int level = 0; level < 5; level++) {
         const int side = 32 >> level;
         for (int i = threadIdx.x; i < side * side; i += THREADS) {
@@ -152,31 +152,24 @@ __device__ void join_halves(const Channels& p, const Shared& shared, int row, in
     put(p.stack[4], layer, row * 2 + cell / 2, column * 2 + cell % 2, settled(four, layer));
 }
 
-__device__ bool touched(const Channels& p, int row, int column) {
-    bool near = false;
-    if (threadIdx.x < 9) {
-        const int y = row + (int)threadIdx.x / 3 - 1, x = column + (int)threadIdx.x % 3 - 1;
-        near = y >= 0 && x >= 0 && y < p.tile_rows && x < p.tile_columns && p.written[y * p.tile_columns + x];
-    }
-    if (threadIdx.x == 9) near = p.shown[row * p.tile_columns + column];
-    return __syncthreads_or(near);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) write_layers(Channels p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 3) write_layers(Channels p) {
     __shared__ Shared shared;
-    const int row = blockIdx.x / p.tile_columns, column = blockIdx.x % p.tile_columns;
-    if (!touched(p, row, column)) return;
-    const bool moving = p.state->moving && p.changed[blockIdx.x];
-    if (threadIdx.x == 0) p.shown[blockIdx.x] = moving;
-    load(p, shared.tile, row, column);
-    if (p.halved) load_chroma(p, shared, row, column);
-    __syncthreads();
-    find_contrast(p, shared.tile, row, column);
-    __syncthreads();
-    write_rgb(p, shared, row, column);
-    const int quads = 256 >> (2 * p.level);
-    if (threadIdx.x < max(quads, 32))
-        for (int layer = 0; layer < LAYERS; layer++) write_layer(p, shared, layer, quads, row, column, moving);
-    __syncthreads();
-    if (p.level == 0) join_halves(p, shared, row, column);
+    const int count = *p.touched_count, quads = 256 >> (2 * p.level);
+    for (int i = blockIdx.x; i < count; i += gridDim.x) {
+        const int index = p.touched[i], row = index / p.tile_columns, column = index % p.tile_columns;
+        const bool moving = p.state->moving && p.changed[index];
+        if (threadIdx.x == 0) p.shown[index] = moving;
+        load(p, shared.tile, row, column);
+        if (p.halved) load_chroma(p, shared, row, column);
+        __syncthreads();
+        find_contrast(p, shared.tile, row, column);
+        __syncthreads();
+        write_rgb(p, shared, row, column);
+        if (threadIdx.x < max(quads, 32))
+#pragma unroll 1
+            for (int layer = 0; layer < LAYERS; layer++) write_layer(p, shared, layer, quads, row, column, moving);
+        __syncthreads();
+        if (p.level == 0) join_halves(p, shared, row, column);
+        __syncthreads();
+    }
 }

@@ -12,18 +12,19 @@ from foveate.cuda.program import Program
 from foveate.cuda.state import PixelState
 
 _THREADS = 256
+_MOST_BLOCKS = 396  # three for each of the 132 processors of the largest cards: more do not fit, for their registers
 
 
 class Layers:
-    """Brings the textures up to date around written tiles, and where motion has ended."""
+    """Brings the textures up to date where LocalChannels found that anything has changed."""
 
     def __init__(self, device: Device, state: PixelState, parameters: NDArray[np.void]) -> None:
         """``parameters`` as ``channels.channel_parameters`` makes them."""
         rows, columns = state.geometry.tiles
-        self._tiles = rows * columns
+        self._blocks = min(rows * columns, _MOST_BLOCKS)
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("write_layers")
         self._parameters = parameters
 
     def enqueue(self, stream: Stream) -> None:
-        """Nothing else reads or writes what this does: it may run beside the Cascade."""
-        self._kernel.launch(stream, self._tiles, _THREADS, self._parameters)
+        """Behind LocalChannels. Nothing else reads or writes what this does: it may run beside the Cascade."""
+        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)

@@ -14,6 +14,8 @@ struct Channels {
     const u8* written;   // [tiles]
     const u8* changed;   // [tiles]
     u8* shown;           // [tiles]: 1 where the stack shows motion
+    int* touched;        // [tiles]: those to work on, in any order; local_channels lists them, write_layers reads them
+    int* touched_count;  // zero when local_channels starts
     const float* moved;  // at the analysis level: |luma - luma before|, right in changed tiles only
     Levels planes[3];
     float* edges;        // [grid] each

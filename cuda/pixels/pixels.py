@@ -49,9 +49,10 @@ class Pixels:
             scratch = memory.array("change scratch", (SCRATCH,), np.int32, stream)
             moved = memory.array("moved", geometry.level(level), np.float32, stream)
             shown = memory.array("tiles that show motion", geometry.tiles, np.uint8, stream)
-            parameters = channel_parameters(self.state, level, (self.rgb, self.stack), moved, shown)
+            touched = memory.array("touched tiles", (shown.nbytes + 1,), np.int32, stream)
+            parameters = channel_parameters(self.state, level, (self.rgb, self.stack), moved, shown, touched)
             self.steps = (
-                Change(device, self.state, self.frame, scratch, settings.change),
+                Change(device, self.state, self.frame, scratch, touched, settings.change),
                 Write(device, self.state, self.frame, level, moved),
                 LocalChannels(device, self.state, parameters),
                 EdgeDistance(device, self.state),
