@@ -88,7 +88,7 @@ def _torch(clip: Path) -> tuple[dict[str, Any], Tokens, str]:
 
     selection = TorchSelection(WIDTH, HEIGHT, Settings())
     frames = [torch.from_numpy(picture).cuda() for picture in pictures(clip)]
-    step = torch.compile(selection.step, dynamic=False)
+    step = torch.compile(selection.step, fullgraph=True, dynamic=False)
     state = selection.start(frames[0])
     for index in range(3):
         state, tokens = step(frames[(index + 1) % 2], state)

@@ -17,25 +17,35 @@ _TURN: Final = np.dtype(np.int32).itemsize * (CHOICE.names or ()).index("turn") 
 
 
 class Work:
-    """Pixels, then the Cascade, and the textures beside it: nothing that is chosen depends on them."""
+    """Pixels, then the Cascade. Beside the channels goes what only needs the levels; beside the Cascade, the textures,
+    on which nothing that is chosen depends."""
 
     def __init__(self, device: Device, pixels: Pixels, cascade: Cascade) -> None:
         self._pixels, self._cascade = pixels, cascade
-        self._aside, self._reached = device.stream(), device.event()
+        self._aside, self._ahead, self._reached = device.stream(), device.stream(), device.event()
         turn = cascade.turn.pointer + _TURN
         self._grid_layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), turn)
 
     @property
     def steps(self) -> tuple[Any, ...]:
         """Everything but the copies, as objects with ``enqueue(stream)``, in an order in which they may run."""
-        return (*self._pixels.steps, self._pixels.layers, *self._cascade.steps, self._grid_layers)
+        pixels, cascade = self._pixels, self._cascade
+        return (*pixels.steps, pixels.layers, *cascade.early, *cascade.steps, self._grid_layers)
 
     def enqueue(self, given: NDArray[np.void], slot: int, stream: Stream) -> None:
         """From a page-locked FRAME_INPUT to the record in ``slot``. Neither allocates nor waits."""
+        steps: tuple[Any, ...] = self._pixels.steps
+        change, write, *channels = steps
         self._pixels.frame.copy_from(given, stream)
-        self._pixels.enqueue(stream)
+        change.enqueue(stream)
+        write.enqueue(stream)
+        self._follow(self._ahead, stream)
+        self._cascade.prepare(self._ahead)
+        for step in channels:
+            step.enqueue(stream)
         self._follow(self._aside, stream)
         self._pixels.layers.enqueue(self._aside)
+        self._follow(stream, self._ahead)
         self._cascade.enqueue(stream)
         self._follow(self._aside, stream)
         self._grid_layers.enqueue(self._aside)

@@ -246,24 +246,25 @@ __device__ inline float leaf_error(const Allocate& p, int level, int code)
     return p.leaves[level == 3 ? code : 4 * p.grid.roots + code];
 }
 
-// Further tokens of the step at a node in this state, and what it gains; 0 where there is none.
-__device__ inline int step_at(const Allocate& p, const Node& node, int code, u8 state, float* gain)
+// Further tokens of the step at a node.
+__device__ inline int extra_of(const Grid& grid, const Node& node)
 {
-    if (node.level == 0) {
-        if (state != KEPT) return 0;
-        *gain = p.kept[code];
-        return 1;
-    }
-    if (state != TOKEN) return 0;
-    float children[4];
+    if (node.level == 0) return 1;
     int extra = -1;
     for (int i = 0; i < 4; i++) {
         Node child = child_of(node, i);
-        children[i] = leaf_error(p, child.level, 4 * code + i);
-        extra += is_inside(p.grid, child.level, child.row, child.column);
+        extra += is_inside(grid, child.level, child.row, child.column);
     }
-    *gain = leaf_error(p, node.level, code) - over_four(children);
-    return max(extra, 0);
+    return extra;
+}
+
+// What the step at a node gains.
+__device__ inline float gain_of(const Allocate& p, const Node& node, int code)
+{
+    if (node.level == 0) return p.kept[code];
+    float children[4];
+    for (int i = 0; i < 4; i++) children[i] = leaf_error(p, node.level - 1, 4 * code + i);
+    return leaf_error(p, node.level, code) - over_four(children);
 }
 
 __device__ inline int words_of(const Grid& grid)
@@ -284,10 +285,11 @@ __device__ inline u64 best_step(const Allocate& p, int room, int* place)
             u8 state = states & 0xff;
             if (state == NEITHER || (state == TOKEN && at >= bottom)) continue;
             Node node = node_of(grid, at);
+            int extra = extra_of(grid, node);
+            if (extra < 1 || extra > room) continue;
             int code = node_at(node.level, node.row, node.column, grid.root_columns);
-            float gain = 0.0f;
-            int extra = step_at(p, node, code, state, &gain);
-            if (extra < 1 || extra > room || !((double)gain > extra * p.min_gain)) continue;
+            float gain = gain_of(p, node, code);
+            if (!((double)gain > extra * p.min_gain)) continue;
             u64 key = step_key(grid, gain / (float)extra, node.level, code);
             if (key > best) {
                 best = key;

@@ -45,8 +45,8 @@ class Step(Protocol):
 class Cascade:
     """Chooses the tokens of a stream of frames of one size; see pipeline.cpu.cascade for what is computed.
 
-    For each frame: ``begin``, then ``enqueue`` (or the replay of a graph that captured it), ``fetch``, and, once what
-    was fetched has arrived, ``selection``. There are two slots, so that a frame is read while the next one is computed.
+    For each frame: ``begin``, then ``prepare``, ``enqueue`` and ``fetch``, which a graph may replay, and, once what was
+    fetched has arrived, ``selection``. There are two slots, so that a frame is read while the next one is computed.
     """
 
     def __init__(
@@ -83,9 +83,11 @@ class Cascade:
         searches = settings.cache.enabled and self._flow is None
         strategy = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         conclusion = _conclusion(pixels, arrays, settings)
-        self.steps: tuple[Step, ...] = (
+        self.early: tuple[Step, ...] = (
             *([Compare(device, pixels, reader)] if reader else []),
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
+        )
+        self.steps: tuple[Step, ...] = (
             Carry(device, pixels, arrays, reader, settings, self._flow is not None),
             Clusters(device, memory, pixels, arrays, stream),
             strategy(device, memory, pixels, arrays, settings, conclusion, stream),
@@ -107,8 +109,13 @@ class Cascade:
             self._arrays.flow.upload(np.stack(flow).astype(np.float32), stream)
         return fed.anything
 
+    def prepare(self, stream: Stream) -> None:
+        """The frame's kernels that need its levels, but neither its channels nor its edge distance: ``early``."""
+        for step in self.early:
+            step.enqueue(stream)
+
     def enqueue(self, stream: Stream) -> None:
-        """All of one frame's kernels. Neither allocates nor waits, so it can be captured."""
+        """The frame's other kernels: ``steps``, behind ``prepare``. Neither allocates nor waits: it can be captured."""
         for step in self.steps:
             step.enqueue(stream)
 

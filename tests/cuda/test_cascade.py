@@ -129,6 +129,7 @@ class Pair:
             self.cascade = Cascade(*arguments, flow=(lambda _: self._flow) if self._given else None)
         fed = self.cascade.begin(state.update.frame.index, self._stream)
         self._loaded.load(state, fed)
+        self.cascade.prepare(self._stream)
         self.cascade.enqueue(self._stream)
         self.cascade.fetch(0, self._stream)
         self._stream.synchronize()
