@@ -56,7 +56,7 @@ class Levels:
         self.cb = PlanePyramid(geometry, chroma_base)
         self.cr = PlanePyramid(geometry, chroma_base)
         self.errors = tuple(np.zeros(geometry.grid, np.float32) for _ in range(TOP_LEVEL))
-        self._pyramids = (Pyramid * 3)(*(pyramid(plane.pixels, plane.coarse, plane.base) for plane in self.planes))
+        self.pyramids = (Pyramid * 3)(*(pyramid(plane.pixels, plane.coarse, plane.base) for plane in self.planes))
 
     @property
     def planes(self) -> tuple[PlanePyramid, PlanePyramid, PlanePyramid]:
@@ -71,7 +71,7 @@ class Levels:
 
     def update(self, planes: Planes, written: Mask, motion: Motion | None = None) -> None:
         """Write the tiles of ``written`` and rebuild exactly what depends on them; note the ``motion`` on the way."""
-        write_tiles(planes, self._pyramids, self.weights, self.errors, self._geometry, written, motion)
+        write_tiles(planes, self.pyramids, self.weights, self.errors, self._geometry, written, motion)
 
     def copy_tiles(self, other: Levels, tiles: Mask) -> None:
         """Take over ``tiles`` from ``other``: pixels and levels. The errors are taken over whole."""

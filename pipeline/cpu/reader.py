@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.coverage import groups
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
-from foveate.pipeline.cpu.levels import Levels, PlanePyramid
-from foveate.pipeline.cpu.sampling import Index, enlarged_blocks
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.cpu.sampling import Index
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, Geometry, Mask, as_blocks
+from foveate.pipeline.native.paint import paint_tokens
 from foveate.pipeline.native.reader import reader_error
-from foveate.pipeline.selection import PATCH
 
 
 class Reader:
@@ -44,11 +44,9 @@ class Reader:
 
     def paint(self, levels: Levels, tokens: Tokens) -> None:
         """Show the reader ``tokens``, sampled from ``levels``."""
+        paint_tokens(levels.pyramids, self.planes, tokens.lod, tokens.row, tokens.column)
         for lod, at in groups(tokens):
-            row, column = tokens.row[at], tokens.column[at]
-            for pyramid, plane in zip(levels.planes, self.planes, strict=True):
-                _paint(plane, pyramid, lod, row, column)
-            self._mark(lod, row, column)
+            self._mark(lod, tokens.row[at], tokens.column[at])
 
     def _mark(self, lod: int, row: Index, column: Index) -> None:
         painted = np.zeros(self._geometry.span, np.bool_)
@@ -56,17 +54,3 @@ class Reader:
         painted = painted[: self._geometry.grid[0], : self._geometry.grid[1]]
         self.seen |= painted
         self._stale |= as_blocks(np.ascontiguousarray(painted), CELLS_PER_TILE).any(axis=(1, 3))
-
-
-def _paint(plane: NDArray[np.uint8], pyramid: PlanePyramid, lod: int, row: Index, column: Index) -> None:
-    side = PATCH << lod >> pyramid.base
-    target = as_blocks(plane, side)
-    if lod <= pyramid.base:
-        source = as_blocks(pyramid.pixels, side)
-        there = (row < source.shape[0]) & (column < source.shape[2])  # a group of merge = 2 may reach over the texture
-        row, column = row[there], column[there]
-        target[row, :, column, :] = source[row, :, column, :]
-        return
-    large = enlarged_blocks(pyramid.level(lod), row, column, PATCH, 1 << (lod - pyramid.base))
-    large += np.float32(0.5)  # to nearest: the cast cuts off
-    target[row, :, column, :] = large.astype(np.uint8)

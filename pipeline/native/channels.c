@@ -117,24 +117,12 @@ static void blend_luma(Pair p, int32_t width, int32_t left, int32_t count, float
 }
 
 /* ``count`` samples of a blended row become factor * count. */
-static inline __attribute__((always_inline)) void enlarge_by(const float *restrict row, int32_t count, int32_t factor,
-                                                             float *restrict out)
-{
-    for (int32_t x = 0; x < count; x++)
-        for (int32_t phase = 0; phase < factor; phase++) {
-            float offset = ((float)phase + 0.5f) / (float)factor - 0.5f;
-            int32_t from = phase < factor / 2 ? -1 : 0;
-            float part = offset - (float)from;
-            out[x * factor + phase] = row[x + 1 + from] * (1.0f - part) + row[x + 2 + from] * part;
-        }
-}
-
 FOR_EACH_PROCESSOR
 static void enlarge(const float *restrict row, int32_t count, int32_t factor, float *restrict out)
 {
-    if (factor == 2) enlarge_by(row, count, 2, out);
-    else if (factor == 4) enlarge_by(row, count, 4, out);
-    else enlarge_by(row, count, 8, out);
+    if (factor == 2) enlarge_row(row, count, 2, out);
+    else if (factor == 4) enlarge_row(row, count, 4, out);
+    else enlarge_row(row, count, 8, out);
 }
 
 FOR_EACH_PROCESSOR

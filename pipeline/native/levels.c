@@ -8,16 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* One plane at all its levels. ``pixels`` is the base, uint8; ``coarse[k]`` is the k-th level above it, float32. All are
-   contiguous and padded to whole tiles; ``stride`` is the base's width. */
-typedef struct {
-    uint8_t *pixels;
-    float *coarse[TOP_LEVEL];
-    int64_t stride;
-    int32_t base; /* 0, or 1 for a plane at half resolution */
-    int32_t padding;
-} Pyramid;
-
 /* Where motion goes: the greatest change of luma at ``level`` in each cell, times ``scale``, clipped to 1. */
 typedef struct {
     const void *before; /* luma of ``level`` before this update, in the pyramid's layout; null: motion is not kept */
@@ -47,9 +37,7 @@ static void copy_row(const Plane *source, Pyramid *into, int32_t row, int32_t co
     }
 }
 
-/* What follows is inlined with ``side`` known, so that the loops become vector instructions without remainders. Cells of a
-   tile are numbered row by row. Sums of columns are kept apart as long as possible. */
-#define INLINE static inline __attribute__((always_inline))
+/* Cells of a tile are numbered row by row. Sums of columns are kept apart as long as possible. */
 
 enum { CELLS = CELLS_PER_TILE * CELLS_PER_TILE };
 

@@ -18,14 +18,14 @@ _Weights, _Maps = ctypes.c_double * 3, POINTER * TOP_LEVEL
 
 
 class Pyramid(ctypes.Structure):
-    """One plane at all its levels; see levels.c."""
+    """One plane at all its levels; see native.h."""
 
     _fields_ = (
         ("pixels", ctypes.c_void_p),
         ("coarse", ctypes.c_void_p * TOP_LEVEL),
         ("stride", ctypes.c_int64),
         ("base", ctypes.c_int32),
-        ("padding", ctypes.c_int32),
+        ("rows", ctypes.c_int32),
     )
 
 
@@ -53,7 +53,7 @@ def pyramid(pixels: NDArray[np.uint8], coarse: Sequence[NDArray[np.float32]], ba
     """The plane ``pixels`` (level ``base``) and its coarser levels, for as long as the arrays live."""
     height, width = pixels.shape
     levels = [address(level, np.float32, (height >> k, width >> k)) for k, level in enumerate(coarse, start=1)]
-    return Pyramid(address(pixels, np.uint8, (height, width)), (POINTER * TOP_LEVEL)(*levels), width, base)
+    return Pyramid(address(pixels, np.uint8, (height, width)), (POINTER * TOP_LEVEL)(*levels), width, base, height)
 
 
 def write_tiles(

@@ -24,7 +24,32 @@ typedef struct {
     int32_t width, height;
 } Plane;
 
+/* One plane at all its levels. ``pixels`` is the base, uint8; ``coarse[k]`` is the k-th level above it, float32. All are
+   contiguous and padded to whole tiles; ``stride`` and ``rows`` are the base's width and height. */
+typedef struct {
+    uint8_t *pixels;
+    float *coarse[TOP_LEVEL];
+    int64_t stride;
+    int32_t base; /* 0, or 1 for a plane at half resolution */
+    int32_t rows;
+} Pyramid;
+
 static inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline int32_t greatest(int32_t a, int32_t b) { return a > b ? a : b; }
+
+/* Inlined with sizes known, so that loops become vector instructions without remainders. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* out[factor * count]: ``count`` samples enlarged bilinearly by ``factor`` (2, 4, 8, 16), sample centres aligned. ``row`` has
+   one sample more at either end: row[x + 1] is sample x. */
+INLINE void enlarge_row(const float *restrict row, int32_t count, int32_t factor, float *restrict out)
+{
+    for (int32_t x = 0; x < count; x++)
+        for (int32_t phase = 0; phase < factor; phase++) {
+            int32_t from = phase < factor / 2 ? -1 : 0;
+            float part = ((float)phase + 0.5f) / (float)factor - 0.5f - (float)from;
+            out[x * factor + phase] = row[x + 1 + from] * (1.0f - part) + row[x + 2 + from] * part;
+        }
+}
 
 #endif

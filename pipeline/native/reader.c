@@ -2,16 +2,23 @@
 
 #include "native.h"
 
+INLINE uint32_t squares(const uint8_t *a, int64_t a_stride, const uint8_t *b, int64_t b_stride, int32_t side)
+{
+    uint32_t columns[CELL] = {0}, sum = 0;
+    for (int32_t y = 0; y < side; y++)
+        for (int32_t x = 0; x < side; x++) {
+            int16_t difference = (int16_t)(a[y * a_stride + x] - b[y * b_stride + x]);
+            columns[x] += (uint32_t)(difference * difference);
+        }
+    for (int32_t x = 0; x < side; x++) sum += columns[x];
+    return sum;
+}
+
+/* Over one cell; ``side`` is 16, or 8 in a plane at half resolution. */
 FOR_EACH_PROCESSOR
 static uint32_t squared_error(const uint8_t *a, int64_t a_stride, const uint8_t *b, int64_t b_stride, int32_t side)
 {
-    uint32_t sum = 0;
-    for (int32_t y = 0; y < side; y++, a += a_stride, b += b_stride)
-        for (int32_t x = 0; x < side; x++) {
-            int32_t difference = (int32_t)a[x] - (int32_t)b[x];
-            sum += (uint32_t)(difference * difference);
-        }
-    return sum;
+    return side == CELL ? squares(a, a_stride, b, b_stride, CELL) : squares(a, a_stride, b, b_stride, CELL / 2);
 }
 
 /* ``error`` float32[grid] over the tiles of ``mask``: the planes' squared differences summed over each cell, times the

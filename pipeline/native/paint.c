@@ -1,0 +1,78 @@
+/* Shows the reader tokens: each one's samples, enlarged bilinearly to the pixels that it covers.
+
+   Sample centres are aligned, the border is repeated; first along the rows, then down the columns, rounded to nearest. */
+
+#include "native.h"
+
+#include <string.h>
+
+enum { PATCH = 16, WIDEST = PATCH << TOP_LEVEL };
+
+typedef struct {
+    const float *samples; /* of the level */
+    int32_t rows, columns;
+    int32_t top, left;    /* of the token, in samples of the level */
+    uint8_t *onto;        /* its first pixel */
+    int64_t stride;
+} Token;
+
+/* A row of the token's samples, ``factor`` times as wide. */
+INLINE void widen(const Token *t, int32_t row, int32_t factor, float *restrict out)
+{
+    float near[PATCH + 2]; /* with a neighbour at either end */
+    const float *samples = t->samples + (int64_t)least(greatest(row, 0), t->rows - 1) * t->columns;
+    for (int32_t x = 0; x < PATCH + 2; x++) near[x] = samples[least(greatest(t->left + x - 1, 0), t->columns - 1)];
+    enlarge_row(near, PATCH, factor, out);
+}
+
+INLINE void enlarge(const Token *t, int32_t factor)
+{
+    float rows[2][WIDEST], *upper = rows[0], *lower = rows[1];
+    widen(t, t->top - 1, factor, upper);
+    widen(t, t->top, factor, lower);
+    for (int32_t y = 0; y < PATCH * factor; y++) {
+        int32_t phase = y % factor, from = phase < factor / 2 ? -1 : 0;
+        if (phase == factor / 2) {
+            float *first = upper;
+            upper = lower, lower = first;
+            widen(t, t->top + y / factor + 1, factor, lower);
+        }
+        float part = ((float)phase + 0.5f) / (float)factor - 0.5f - (float)from;
+        uint8_t *out = t->onto + y * t->stride;
+        for (int32_t x = 0; x < PATCH * factor; x++)
+            out[x] = (uint8_t)(int32_t)(upper[x] * (1.0f - part) + lower[x] * part + 0.5f);
+    }
+}
+
+FOR_EACH_PROCESSOR
+static void paint_enlarged(const Token *t, int32_t factor)
+{
+    if (factor == 2) enlarge(t, 2);
+    else if (factor == 4) enlarge(t, 4);
+    else if (factor == 8) enlarge(t, 8);
+    else enlarge(t, 16);
+}
+
+/* One token in one plane. A token of the base's own resolution, or finer, shows the base as it is; a group of four may
+   then reach over the texture, where there is nothing to show. */
+static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t row, int32_t column)
+{
+    int32_t side = PATCH << lod >> from->base, top = row * side, left = column * side, step = lod - from->base;
+    uint8_t *pixels = (uint8_t *)onto->samples + top * onto->stride + left;
+    if (step > 0) {
+        Token token = {from->coarse[step - 1], from->rows >> step, (int32_t)(from->stride >> step), row * PATCH,
+                       column * PATCH, pixels, onto->stride};
+        paint_enlarged(&token, 1 << step);
+    } else if (top < from->rows && left < from->stride) {
+        for (int32_t y = 0; y < side; y++)
+            memcpy(pixels + y * onto->stride, from->pixels + (top + y) * from->stride + left, (size_t)side);
+    }
+}
+
+/* ``onto`` are planes of the reader's picture, which all tokens lie in. */
+EXPORT void paint_tokens(const Pyramid from[3], const Plane onto[3], const uint8_t *lod, const int32_t *row,
+                         const int32_t *column, int32_t count)
+{
+    for (int32_t plane = 0; plane < 3; plane++)
+        for (int32_t i = 0; i < count; i++) paint(&from[plane], &onto[plane], lod[i], row[i], column[i]);
+}
