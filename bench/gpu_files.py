@@ -26,26 +26,28 @@ from foveate.pipeline import open_stream
 
 _REPEATS: Final = 3
 _AT_ONCE: Final = 8
-_LEVELS: Final = (0, 2)
 
 
 def gpu_files(
     file: Annotated[Positional[str], arg(metavar="FILE", help="A video that the hardware decodes.")],
     out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
-    times: Annotated[int, arg(metavar="N", help="The file is played this often, as one longer file.")] = 15,
+    times: Annotated[int, arg(metavar="N", help="Alone, the file is played this often, as one longer file.")] = 30,
+    together: Annotated[int, arg(metavar="N", help="The same where eight are played at once.")] = 12,
+    levels: Annotated[tuple[int, ...], arg(metavar="N ...", help="Analysis levels.")] = (0,),
 ) -> None:
     """Compare one file, and eight at once, with bare decoding of the same files in the same run."""
     say = standard_error().print
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
-        clip = Path(folder) / f"{Path(file).stem}.mp4"
-        frames = looped(Path(file), clip, times)
+        clips = {count: Path(folder) / f"{often}_times.mp4" for count, often in ((1, times), (_AT_ONCE, together))}
+        frames = {count: looped(Path(file), clips[count], often) for count, often in ((1, times), (_AT_ONCE, together))}
         with Device() as device:
             record: dict[str, Any] = {**origin(), "command": "gpu_files", "card": device.name, "cases": []}
-            record |= clip_record(Clip(clip.stem, clip, f"{Path(file).name} {times} times"), frames)
-            decode_bare(clip)  # warms up, as the pipeline's first run does
-            for level in _LEVELS:
-                for count in (1, _AT_ONCE):
-                    case = _case(clip, frames, count, level)
+            record["clip"] = clip_record(Clip(Path(file).stem, Path(file)), frames[1] // times)
+            record |= {"times": times, "together": together}
+            decode_bare(clips[_AT_ONCE])  # warms up, as the pipeline's first run does
+            for level in levels:
+                for count, clip in clips.items():
+                    case = _case(clip, frames[count], count, level)
                     record["cases"].append(case)
                     say(
                         f"{count} at once, analysis level {level}: bare {case['decode_fps']:.0f} fps, "
@@ -82,6 +84,7 @@ def _case(clip: Path, frames: int, count: int, level: int) -> dict[str, Any]:
     return {
         "name": f"{count} at once, analysis level {level}",
         "at_once": count,
+        "frames": frames,
         "analysis_level": level,
         "decode_fps": count * frames / decode,
         "pipeline_fps": count * frames / pipeline,
