@@ -212,6 +212,15 @@ def test_tokens_equal_the_cpu_engines(pairs: Any, height: int, width: int, merge
         agree(ours, theirs, f"frame {ours.index}")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("memory_of", ["frame", "stream"])
+def test_a_large_picture(pairs: Any, memory_of: str) -> None:
+    """4K: more nodes than threads in every kernel."""
+    settings = Settings(budget=1500, allocation={"memory": memory_of})
+    for ours, theirs in pairs(settings).run(stirred(2160, 3840, 3)):
+        agree(ours, theirs, f"frame {ours.index}")
+
+
 @pytest.mark.parametrize("budget", [1, 7, 4000])
 @pytest.mark.parametrize("min_gain", [0.0, 64.0, 1e5])
 def test_budgets_and_prices(pairs: Any, budget: int, min_gain: float) -> None:
