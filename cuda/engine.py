@@ -155,6 +155,7 @@ class _Session:
         slot = self._slots[number]
         if isinstance(frame, DeviceFrame):
             frame.describe(slot.given)
+            frame.surface.await_on(self._stream)
         else:
             assert slot.staging is not None
             slot.staging.bring(frame, slot.given, self._stream)
@@ -184,8 +185,10 @@ class _Session:
 
     def finish(self, arrived: _Arrived) -> Step:
         """Wait for the frame's work, and unpack its Selection."""
+        done = self._slots[arrived.slot].done
         with self._device.errors():
-            self._slots[arrived.slot].done.synchronize()
+            if not done.query():  # to wait would hand the interpreter over, even where there is nothing to wait for
+                done.synchronize()
         selection = self._cascade.selection(cast(Frame, arrived.frame), arrived.slot)
         return Step(cast(Frame, arrived.frame), selection)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from foveate.pipeline.errors import EngineError
 _ROOM = Path(__file__).resolve().parent
 _OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
 """No fused multiply-add: results then equal those of NumPy's float32, which rounds after each operation."""
+
+_loading = threading.Lock()
+_loaded: dict[tuple[Any, ...], Any] = {}  # modules; the process keeps the context that they live in
 
 
 def compile_cubin(path: Path, architecture: str) -> bytes:
@@ -82,22 +86,22 @@ def _keep(place: Path, cubin: bytes) -> None:
 
 
 class Program:
-    """The kernels of one ``.cu`` file, loaded into the current context."""
+    """The kernels of one ``.cu`` file, loaded into the current context once for all that ask for it, for good."""
 
     def __init__(self, path: Path, architecture: str) -> None:
-        """Compile and load. Raises EngineError."""
+        """Compile and load, where that has not been done yet. Raises EngineError."""
         from cuda.bindings import driver
 
         self._driver = driver
-        self._module = checked(driver.cuModuleLoadData(compile_cubin(path, architecture)))
+        with _loading:
+            key = path, path.stat().st_mtime_ns, architecture, int(checked(driver.cuCtxGetCurrent()))
+            if key not in _loaded:
+                _loaded[key] = checked(driver.cuModuleLoadData(compile_cubin(path, architecture)))
+            self._module = _loaded[key]
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of this name, declared ``extern "C"`` with one struct as its only parameter."""
         return Kernel(name, checked(self._driver.cuModuleGetFunction(self._module, name.encode())))
-
-    def unload(self) -> None:
-        """Unload; its kernels must not be launched any more."""
-        checked(self._driver.cuModuleUnload(self._module))
 
 
 class Kernel:

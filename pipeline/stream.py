@@ -75,13 +75,15 @@ class Stream:
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
         self.header = Header(info.name, info.width, info.height, info.fps, config, info.start, info.notes)
+        # Without sinks there is nothing to do but to hand on: that needs no thread beside one that is never left.
+        output_shares: Sharing = "always" if not sinks and engine.shares_thread == "always" else False
         self._runner = Runner(
             [
                 Stage("decode", lambda _: _frames(source), shares=decode_shares),
                 Stage("upload", engine.upload, shares=engine.shares_thread),
                 Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
                 Stage("cascade", engine.cascade, shares=engine.shares_thread),
-                Stage("output", lambda steps: _write(steps, sinks, self.header)),
+                Stage("output", lambda steps: _write(steps, sinks, self.header), shares=output_shares),
             ]
         )
         self._steps: Iterator[Step] | None = None

@@ -6,6 +6,7 @@ import ctypes
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any, Final
 
@@ -64,6 +65,7 @@ class Limits:
     max_height: int
 
 
+@cache
 def capabilities(gpu: int, codec: str, depth: int) -> Limits | None:
     """What the hardware can do with 4:2:0 video of a codec; None: nothing. ``library_problem`` must be None."""
     nvc = _library()
@@ -108,6 +110,28 @@ class Picture:
     chroma_row: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How the decoder lays out its pictures: the same until their size changes."""
+
+    shape: Any  # as the decoder tells it
+    width: int
+    height: int
+    samples: np.dtype[Any]
+    surface: tuple[int, int]
+    chroma_row: int
+
+
+def _layout(frame: Any, start: int) -> _Layout:
+    luma = frame.cuda()[0].__cuda_array_interface__
+    height, width = luma["shape"][:2]
+    samples = np.dtype(luma["typestr"])
+    pitch = (luma["strides"] or (width * samples.itemsize,))[0]
+    chroma_row = (frame.GetPtrToPlane(1) - start) // pitch
+    surface = chroma_row + (height + 1) // 2, pitch // samples.itemsize
+    return _Layout(frame.shape, width, height, samples, surface, chroma_row)
+
+
 class Nvdec:
     """Decodes one stream. Made, used and closed by the thread that owns the GPU."""
 
@@ -117,6 +141,7 @@ class Nvdec:
         self._nvc = nvc
         self._stream = device.stream()
         self._pool = SurfacePool(device)
+        self._layout: _Layout | None = None
         with no_capture():
             self._decoder: Any = nvc.CreateDecoder(
                 gpuid=device.index,
@@ -137,22 +162,18 @@ class Nvdec:
             yield self._own(frame)
 
     def _own(self, frame: Any) -> Picture:
-        """A copy that later calls of the decoder do not overwrite."""
-        from pycuda import driver
-
-        luma = frame.cuda()[0].__cuda_array_interface__
-        height, width = luma["shape"][:2]
-        samples = np.dtype(luma["typestr"])
-        pitch = (luma["strides"] or (width * samples.itemsize,))[0]
-        start, chroma = frame.GetPtrToPlane(0), frame.GetPtrToPlane(1)
-        chroma_row = (chroma - start) // pitch
-        surface = self._pool.surface((chroma_row + (height + 1) // 2, pitch // samples.itemsize), samples)
-        driver.memcpy_dtod_async(surface.pixels.pointer, start, surface.pixels.nbytes, self._stream)
-        self._stream.synchronize()
-        return Picture(frame.getPTS(), width, height, surface, chroma_row)
+        """A copy, enqueued where later calls of the decoder enqueue what would overwrite its source."""
+        start = frame.GetPtrToPlane(0)
+        if self._layout is None or self._layout.shape != frame.shape:
+            self._layout = _layout(frame, start)
+        layout = self._layout
+        surface = self._pool.surface(layout.surface, layout.samples)
+        surface.fill(start, self._stream)
+        return Picture(frame.getPTS(), layout.width, layout.height, surface, layout.chroma_row)
 
     def close(self) -> None:
         """Release the decoder; pictures that are still held stay valid."""
+        self._stream.synchronize()  # copies read what the decoder owns
         with no_capture():
             self._decoder = None
         self._pool.close()

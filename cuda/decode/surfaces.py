@@ -9,17 +9,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, borrowed, checked
+from foveate.cuda.device import Device, Stream, borrowed, checked
 from foveate.cuda.memory import DeviceArray, out_of_memory
 from foveate.pipeline.errors import EngineError
 
+_WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
+
 
 class Surface:
-    """Room for one picture; goes back to its pool when the last reference to it ends."""
+    """Room for one picture; goes back to its pool when the last reference to it ends.
 
-    def __init__(self, pool: SurfacePool, pixels: DeviceArray) -> None:
+    Its pixels are there once ``ready`` is reached, which a stream can be made to wait for.
+    """
+
+    def __init__(self, pool: SurfacePool, pixels: DeviceArray, ready: Any) -> None:
         self.pixels = pixels
+        self.ready = ready
         self._pool = pool
+
+    def fill(self, source: int, stream: Stream) -> None:
+        """Enqueue a copy from ``source``, an address on the device."""
+        driver = self._pool.driver
+        handle = int(stream.handle)
+        checked(driver.cuMemcpyDtoDAsync(self.pixels.pointer, source, self.pixels.nbytes, handle))
+        checked(driver.cuEventRecord(self.ready, handle))
+
+    def await_on(self, stream: Stream) -> None:
+        """What comes next on ``stream`` waits for the pixels."""
+        checked(self._pool.driver.cuStreamWaitEvent(int(stream.handle), self.ready, 0))
 
     def download(self) -> NDArray[Any]:
         """A copy of the pixels on the host, from any thread."""
@@ -27,12 +44,13 @@ class Surface:
 
         pixels = np.empty(self.pixels.shape, self.pixels.dtype)
         with borrowed(self._pool.context):
+            checked(driver.cuEventSynchronize(self.ready))
             checked(driver.cuMemcpyDtoH(pixels.ctypes.data, self.pixels.pointer, pixels.nbytes))
         return pixels
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
-            self._pool.take_back(self.pixels)
+            self._pool.take_back(self.pixels, self.ready)
 
 
 class SurfacePool:
@@ -44,37 +62,38 @@ class SurfacePool:
     def __init__(self, device: Device) -> None:
         from cuda.bindings import driver
 
-        self._driver = driver
+        self.driver = driver
         self._device = device
         self.context = device.context_handle
         self._lock = threading.RLock()  # a picture may end in the midst of anything
-        self._free: list[DeviceArray] = []
+        self._free: list[tuple[DeviceArray, Any]] = []
         self._closed = False
 
     def surface(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Surface:
         """A surface of undefined content. Called by the thread that owns the GPU. Raises EngineError."""
         with self._lock:
-            array = self._reusable(shape, dtype)
-        if array is None:
+            found = self._reusable(shape, dtype)
+        if found is None:
             size = shape[0] * shape[1] * dtype.itemsize
-            code, pointer = self._driver.cuMemAlloc(size)
+            code, pointer = self.driver.cuMemAlloc(size)
             if int(code):
                 raise EngineError(out_of_memory(self._device, "a decoded picture", size))
             array = DeviceArray("decoded picture", shape, dtype, int(pointer))
-        return Surface(self, array)
+            found = array, checked(self.driver.cuEventCreate(_WITHOUT_TIME))
+        return Surface(self, *found)
 
-    def _reusable(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> DeviceArray | None:
+    def _reusable(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[DeviceArray, Any] | None:
         while self._free:
-            array = self._free.pop()
+            array, ready = self._free.pop()
             if array.shape == shape and array.dtype == dtype:
-                return array
-            checked(self._driver.cuMemFree(array.pointer))
+                return array, ready
+            self._free_one(array, ready)
         return None
 
-    def take_back(self, pixels: DeviceArray) -> None:
+    def take_back(self, pixels: DeviceArray, ready: Any) -> None:
         """Called by a Surface at its end."""
         with self._lock:
-            self._free.append(pixels)
+            self._free.append((pixels, ready))
             if self._closed:
                 self._release()
 
@@ -88,4 +107,8 @@ class SurfacePool:
     def _release(self) -> None:
         with borrowed(self.context):
             while self._free:
-                checked(self._driver.cuMemFree(self._free.pop().pointer))
+                self._free_one(*self._free.pop())
+
+    def _free_one(self, pixels: DeviceArray, ready: Any) -> None:
+        checked(self.driver.cuMemFree(pixels.pointer))
+        checked(self.driver.cuEventDestroy(ready))

@@ -1,5 +1,8 @@
 """The CUDA engine end to end: against the CPU engine, from files decoded by the hardware, and on every way out."""
 
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.gpu
 
 EQUAL = 0.99
 """Share of tokens that both engines choose: maps differ in their last bits, which moves tokens at the cut."""
+START = "import sys; from foveate.app.main import entry; sys.exit(entry())"
 CLIPS = ["pedestrians", "bunny", "tree"]
 
 
@@ -224,6 +228,21 @@ def test_several_streams_at_once(samples: Path) -> None:
     for thread in threads:
         thread.join(60)
     assert all(found[number] == alone for number in range(4))
+
+
+def test_a_second_process_on_the_card_is_no_trouble(samples: Path, tmp_path: Path) -> None:
+    """The command line as a process of its own, while this one holds the card."""
+    clip = str(samples / "pedestrians.mp4")
+    out = tmp_path / "tokens.jsonl"
+    with open_stream(clip, engine="cuda", source={"frames": 12}) as stream:
+        first = next(stream)
+        command = [sys.executable, "-c", START, "run", clip, "--engine", "cuda", "--frames", "12"]
+        done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        rest = list(stream)
+    header, *records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert header["config"]["engine"] == "cuda"
+    assert [record["x"] for record in records] == [selection.x.tolist() for selection in (first, *rest)]
 
 
 def test_gaze_and_attention_reach_the_device(samples: Path) -> None:
