@@ -1,0 +1,124 @@
+"""What the hardware decodes is what PyAV decodes, codec by codec; encoded here, so that each exists."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from foveate.cuda.decode import nvdec
+from foveate.cuda.decode.source import on_device
+from foveate.cuda.device import Device
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources import open_source
+
+FRAMES = 24
+WIDTH, HEIGHT = 336, 258
+
+
+def encode(path: Path, codec: str, pixel_format: str) -> None:
+    """A gradient that moves, with B-frames where the encoder makes them."""
+    rows, columns = np.indices((HEIGHT, WIDTH))
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream(codec, rate=25)
+        assert isinstance(stream, av.VideoStream)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pixel_format
+        for index in range(FRAMES):
+            picture = np.stack([(rows + 3 * index) % 256, (columns * 2 + index) % 256, (rows + columns) % 256], -1)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture.astype(np.uint8), format="rgb24")):
+                out.mux(packet)
+        for packet in stream.encode(None):
+            out.mux(packet)
+
+
+def by_pyav(path: Path) -> list[Frame]:
+    source = open_source(str(path), SourceSettings())
+    frames = [Frame(f.index, f.seconds, f.luma.copy(), f.chroma and tuple(p.copy() for p in f.chroma)) for f in source]  # type: ignore[arg-type]
+    source.close()
+    return frames
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("codec", "name", "pixel_format", "error"),
+    [
+        ("libx264", "a.mp4", "yuv420p", 0),
+        ("libx264", "a.mkv", "yuv420p", 0),
+        ("libx265", "b.mp4", "yuv420p", 0),
+        ("libx265", "c.mp4", "yuv420p10le", 1),  # PyAV's are dithered to 8 bits, the hardware's are rounded
+        ("libvpx-vp9", "d.webm", "yuv420p", 0),
+    ],
+)
+def test_codecs(codec: str, name: str, pixel_format: str, error: int, tmp_path: Path) -> None:
+    if codec not in av.codecs_available:
+        pytest.skip(f"this PyAV has no encoder {codec}")
+    path = tmp_path / name
+    encode(path, codec, pixel_format)
+    expected = by_pyav(path)
+    found: list[Any] = []
+    source, shares = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
+    assert shares == "always", source.info.notes
+    with Device():
+        try:
+            for frame in source:
+                found.append((frame.seconds, frame.luma.copy(), *(plane.copy() for plane in frame.chroma or ())))
+        finally:
+            source.close()
+    assert source.damage.frames == 0
+    assert [seconds for seconds, *_ in found] == [frame.seconds for frame in expected]
+    for (_, *planes), frame in zip(found, expected, strict=True):
+        for mine, cpu in zip(planes, (frame.luma, *(frame.chroma or ())), strict=True):
+            assert mine.shape == cpu.shape
+            assert np.abs(mine.astype(int) - cpu.astype(int)).max() <= error
+
+
+@pytest.mark.parametrize(
+    ("codec", "pixel_format", "problem"),
+    [
+        ("mpeg4", "yuv420p", "the hardware has no decoder for mpeg4"),
+        ("h264", "yuv444p", "the hardware decoder is not used for pixel format yuv444p"),
+    ],
+)
+def test_what_the_hardware_is_not_asked_for(codec: str, pixel_format: str, problem: str) -> None:
+    assert nvdec.codec_problem(codec, pixel_format, 640, 480) == problem
+
+
+def test_a_missing_driver_library_is_seen_before_the_package_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imported without a driver, PyNvVideoCodec ends the process."""
+    monkeypatch.setattr(nvdec, "_LIBRARIES", ("libno-such-library.so.1",))
+    monkeypatch.setattr(nvdec.importlib, "import_module", lambda name: pytest.fail(f"{name} was imported"))
+    assert "libno-such-library.so.1" in (nvdec.library_problem() or "")
+
+
+def test_a_size_beyond_the_hardwares_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Held:
+        index = 0
+
+        def __enter__(self) -> "Held":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(nvdec, "gpu_problem", lambda: None)
+    monkeypatch.setattr(nvdec, "library_problem", lambda: None)
+    monkeypatch.setattr(nvdec, "Device", Held)
+    monkeypatch.setattr(nvdec, "capabilities", lambda *_: nvdec.Limits(48, 16, 4096, 4096))
+    told = nvdec.codec_problem("h264", "yuv420p", 32, 480)
+    assert told == "this GPU decodes h264 from 48x16 to 4096x4096 pixels, and the video has 32x480"
+    assert nvdec.codec_problem("h264", "yuv420p", 48, 16) is None
+    monkeypatch.setattr(nvdec, "capabilities", lambda *_: None)
+    assert nvdec.codec_problem("h264", "yuv420p", 640, 480) == "this GPU does not decode h264 with 8 bits"
+
+
+def test_a_fall_back_warns_once_and_is_noted(samples: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = open_source(str(samples / "tree.mp4"), SourceSettings())
+    with caplog.at_level(logging.WARNING, "foveate"):
+        same, shares = on_device(source, str(samples / "tree.mp4"), SourceSettings())
+    assert same is source
+    assert not shares
+    assert source.info.notes[-1].startswith("decoded on the CPU: ")
+    assert len(caplog.records) == 1
+    source.close()
