@@ -9,10 +9,11 @@ from typing import Any, Final, cast
 
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.device import Device, Stream
-from foveate.cuda.frames import AnyFrame, DeviceFrame, Staging
+from foveate.cuda.frames import AnyFrame, DeviceFrame
 from foveate.cuda.graph import Graph, captured
 from foveate.cuda.memory import Memory
 from foveate.cuda.pixels.pixels import Pixels
+from foveate.cuda.pixels.staging import Staging
 from foveate.cuda.state import FRAME_INPUT, KEYFRAMES
 from foveate.cuda.work import Work
 from foveate.pipeline.cascade.cache import Flow
@@ -104,9 +105,8 @@ class _Arrived:
 class _Slot:
     """What one frame on its way needs for itself."""
 
-    def __init__(self, memory: Memory, frame: AnyFrame, stream: Stream) -> None:
+    def __init__(self, memory: Memory) -> None:
         self.given = memory.pinned((1,), FRAME_INPUT).reshape(())
-        self.staging = None if isinstance(frame, DeviceFrame) else Staging(memory, frame, stream)
         self.graph: Graph | None = None
         self.done = memory.device.event()
 
@@ -143,7 +143,9 @@ class _Session:
             self._cascade = Cascade(device, self._pixels.state, settings, feedback, stream, flow)
             undo.callback(self._cascade.free)
             self._work = Work(device, self._pixels, self._cascade)
-            self._slots = [_Slot(memory, frame, stream) for _ in range(_SLOTS)]
+            on_host = not isinstance(frame, DeviceFrame)
+            self._staging = Staging(device, memory, cast(Frame, frame), _SLOTS, stream) if on_host else None
+            self._slots = [_Slot(memory) for _ in range(_SLOTS)]
             for slot in self._slots:
                 undo.callback(slot.free)
             undo.callback(stream.synchronize)
@@ -157,8 +159,8 @@ class _Session:
             frame.describe(slot.given)
             frame.surface.await_on(self._stream)
         else:
-            assert slot.staging is not None
-            slot.staging.bring(frame, slot.given, self._stream)
+            assert self._staging is not None
+            self._staging.bring(frame, number, slot.given, self._stream)
         slot.given["number"] = self._count
         slot.given["anew"] = self._anew if self._count == 0 else 0
         slot.given["discontinuity"] = frame.discontinuity

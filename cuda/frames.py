@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.decode.surfaces import Surface
-from foveate.cuda.device import Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.memory import DeviceArray
 from foveate.cuda.state import FRAME_INPUT
 from foveate.pipeline.frames import Colour, Frame, Plane
-
-_ALIGNMENT: Final = 16  # bytes that rows are padded to, so that four samples are read at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,42 +82,6 @@ def narrowed(samples: NDArray[Any]) -> Plane:
     if samples.dtype == np.uint8:
         return samples
     return np.minimum((samples.astype(np.uint32) + 128) >> 8, 255).astype(np.uint8)
-
-
-class Staging:
-    """Room for one host frame of a size: page-locked, and on the device."""
-
-    def __init__(self, memory: Memory, frame: Frame, stream: Stream) -> None:
-        halved = int(frame.subsampled)
-        whole, rows, columns = (frame.height, frame.width), frame.height + halved, frame.width + halved
-        chroma = (rows >> halved, columns >> halved)
-        self._parts: list[tuple[int, int, tuple[int, int]]] = []  # offset, pitch, shape of each plane
-        size = 0
-        for shape in (whole, chroma, chroma):
-            pitch = -(-shape[1] // _ALIGNMENT) * _ALIGNMENT
-            self._parts.append((size, pitch, shape))
-            size += shape[0] * pitch
-        self._host = memory.pinned((size,), np.uint8)
-        self._device = memory.array("staged frame", (size,), np.uint8, stream)
-
-    def bring(self, frame: Frame, into: NDArray[np.void], stream: Stream) -> None:
-        """Enqueue the copy, and fill in the planes of a FRAME_INPUT. The last copy from here must have ended."""
-        into["planes"] = 0
-        for at, (plane, (offset, pitch, (rows, columns))) in enumerate(
-            zip(planes_of(frame), self._parts, strict=False)
-        ):
-            view = self._host[offset : offset + rows * pitch].reshape(rows, pitch)
-            np.copyto(view[:, :columns], plane)
-            into["planes"][at] = self._device.pointer + offset
-            into["pitches"][at] = pitch
-        into["steps"] = 1
-        into["wide"] = 0
-        self._device.copy_from(self._host, stream)
-
-
-def planes_of(frame: Frame) -> tuple[Plane, ...]:
-    """Luma, and Cb and Cr where there are any."""
-    return (frame.luma, *(frame.chroma or ()))
 
 
 def empty_input() -> NDArray[np.void]:

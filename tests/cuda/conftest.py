@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from foveate.cuda.device import Device, Stream, gpu_problem
-from foveate.cuda.frames import Staging, empty_input
+from foveate.cuda.frames import empty_input
 from foveate.cuda.memory import Memory
 from foveate.cuda.pixels.pixels import Pixels
+from foveate.cuda.pixels.staging import Staging
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import Settings
@@ -54,14 +55,14 @@ class Feeder:
     def __init__(self, device: Device, memory: Memory, stream: Stream, frame: Frame, settings: Settings) -> None:
         geometry = Geometry(frame.width, frame.height)
         self.pixels = Pixels(device, geometry, frame.colour, frame.subsampled, settings, stream)
-        self._staging = Staging(memory, frame, stream)
+        self._staging = Staging(device, memory, frame, 1, stream)
         self._stream = stream
         self._count = 0
 
     def feed(self, frame: Frame, fed: bool = False) -> None:
         """Bring the frame over and do all pixel work on it."""
         given = empty_input()
-        self._staging.bring(frame, given, self._stream)
+        self._staging.bring(frame, 0, given, self._stream)
         given["number"], given["anew"] = self._count, int(self._count == 0)
         given["discontinuity"], given["fed"] = frame.discontinuity, fed
         self.pixels.frame.upload(given, self._stream)

@@ -1,0 +1,115 @@
+"""Host frames on the device: only the tiles in which a frame differs from the one before cross the bus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import Memory
+from foveate.cuda.program import Program, struct
+from foveate.pipeline.frames import Frame, Plane
+from foveate.pipeline.geometry import TILE, Geometry, Mask
+from foveate.pipeline.native.change import changed_tiles, copy_tiles
+
+_ALIGNMENT: Final = 16  # bytes that rows are padded to, so that four samples are read at once
+_THREADS: Final = 128
+_WHOLE: Final = 0.5
+"""Share of tiles from which on the whole frame is copied: the bus carries it faster in one piece."""
+
+
+class Staging:
+    """The frame as it is on the host now, staged on the device; and page-locked memory for frames on their way."""
+
+    def __init__(self, device: Device, memory: Memory, frame: Frame, slots: int, stream: Stream) -> None:
+        """For frames of the kind of ``frame``, ``slots`` of them on their way at once."""
+        geometry, halved = Geometry(frame.width, frame.height), int(frame.subsampled)
+        whole = frame.height, frame.width
+        chroma = (frame.height + halved) >> halved, (frame.width + halved) >> halved
+        self._tiles = geometry.tiles
+        self._sides = (TILE, TILE >> halved, TILE >> halved)
+        self._shapes = (whole, chroma, chroma)
+        self._pitches = [-(-shape[1] // _ALIGNMENT) * _ALIGNMENT for shape in self._shapes]
+        sizes = [shape[0] * pitch for shape, pitch in zip(self._shapes, self._pitches, strict=True)]
+        self._offsets = [0, sizes[0], sizes[0] + sizes[1]]
+        self._host = [memory.pinned((sum(sizes),), np.uint8) for _ in range(slots)]
+        self._lists = [memory.pinned((self._tiles[0] * self._tiles[1],), np.int32) for _ in range(slots)]
+        self._device = memory.array("staged frame", (sum(sizes),), np.uint8, stream)
+        self._kernel = Program(Path(__file__).with_name("fetch.cu"), device.architecture).kernel("fetch_tiles")
+        self._before: tuple[Plane, ...] = ()
+
+    def bring(self, frame: Frame, slot: int, into: NDArray[np.void], stream: Stream) -> None:
+        """Enqueue the copy of what differs, and fill in the planes of a FRAME_INPUT.
+
+        The last copy from ``slot`` must have ended.
+        """
+        planes = planes_of(frame)
+        mask = self._differing(planes)
+        self._before = planes
+        into["planes"] = [
+            self._device.pointer + offset if plane < len(planes) else 0 for plane, offset in enumerate(self._offsets)
+        ]
+        into["pitches"] = self._pitches
+        into["steps"] = 1
+        into["wide"] = 0
+        if mask.any():
+            for plane, target, side in zip(planes, self._views(slot), self._sides, strict=False):
+                copy_tiles(plane, target, side, mask)
+            self._send(mask, slot, len(planes), stream)
+
+    def _differing(self, planes: tuple[Plane, ...]) -> Mask:
+        """bool[tiles]: those that are staged otherwise; all of them where most are."""
+        if len(self._before) != len(planes):
+            return np.ones(self._tiles, np.bool_)
+        now, before, sides = planes, self._before, self._sides
+        if len(planes) == 1:  # grey is compared thrice
+            now, before, sides = planes * 3, before * 3, (TILE,) * 3
+        mask = changed_tiles(now, before, [side // 4 for side in sides], 0.0, self._tiles)
+        if mask.mean() > _WHOLE:
+            mask[:] = True
+        return mask
+
+    def _views(self, slot: int) -> list[Plane]:
+        """The planes of a slot's page-locked memory, without the padding of their rows."""
+        parts = zip(self._offsets, self._pitches, self._shapes, strict=True)
+        return [
+            self._host[slot][offset : offset + rows * pitch].reshape(rows, pitch)[:, :columns]
+            for offset, pitch, (rows, columns) in parts
+        ]
+
+    def _send(self, mask: Mask, slot: int, planes: int, stream: Stream) -> None:
+        if mask.all():
+            self._device.copy_from(self._host[slot], stream)
+            return
+        tiles = np.flatnonzero(mask)
+        self._lists[slot][: len(tiles)] = tiles
+        parameters = struct(
+            **{"from": (np.uint64, _address(self._host[slot]))}, **self._layout(slot, len(tiles), planes)
+        )
+        self._kernel.launch(stream, len(tiles), _THREADS, parameters)
+
+    def _layout(self, slot: int, count: int, planes: int) -> dict[str, tuple[Any, Any]]:
+        return {
+            "from": (np.uint64, _address(self._host[slot])),
+            "to": (np.uint64, self._device.pointer),
+            "tiles": (np.uint64, _address(self._lists[slot])),
+            "count": (np.int32, count),
+            "tile_columns": (np.int32, self._tiles[1]),
+            "offsets": (("i4", (3,)), self._offsets),
+            "pitches": (("i4", (3,)), self._pitches),
+            "rows": (("i4", (3,)), [rows for rows, _ in self._shapes]),
+            "sides": (("i4", (3,)), [side if at < planes else 0 for at, side in enumerate(self._sides)]),
+        }
+
+
+def planes_of(frame: Frame) -> tuple[Plane, ...]:
+    """Luma, and Cb and Cr where there are any."""
+    return (frame.luma, *(frame.chroma or ()))
+
+
+def _address(pinned: NDArray[Any]) -> int:
+    """Page-locked memory has one address, on the host and on the device."""
+    return int(pinned.ctypes.data)
