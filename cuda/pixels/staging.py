@@ -86,10 +86,7 @@ class Staging:
             return
         tiles = np.flatnonzero(mask)
         self._lists[slot][: len(tiles)] = tiles
-        parameters = struct(
-            **{"from": (np.uint64, _address(self._host[slot]))}, **self._layout(slot, len(tiles), planes)
-        )
-        self._kernel.launch(stream, len(tiles), _THREADS, parameters)
+        self._kernel.launch(stream, len(tiles), _THREADS, struct(**self._layout(slot, len(tiles), planes)))
 
     def _layout(self, slot: int, count: int, planes: int) -> dict[str, tuple[Any, Any]]:
         return {
