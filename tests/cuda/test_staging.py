@@ -1,0 +1,59 @@
+"""Host frames arrive whole on the device, and nothing that is there already crosses the bus again."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.frames import empty_input
+from foveate.cuda.memory import Memory
+from foveate.cuda.pixels import staging
+from foveate.cuda.pixels.staging import Staging
+from foveate.pipeline.frames import Frame
+
+pytestmark = pytest.mark.gpu
+
+
+def staged(memory_of: Staging, given: np.ndarray[Any, Any], frame: Frame, stream: Stream) -> list[np.ndarray[Any, Any]]:
+    """The planes of ``frame`` as they lie on the device."""
+    pixels = memory_of._device.download(stream)
+    found = []
+    for plane, at, pitch in zip(staging.planes_of(frame), given["planes"], given["pitches"], strict=False):
+        rows, columns = plane.shape
+        start = int(at) - memory_of._device.pointer
+        found.append(pixels[start : start + rows * pitch].reshape(rows, pitch)[:, :columns])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "kind"), [(33, 17, "420"), (97, 131, "444"), (250, 333, "420"), (70, 64, "grey")]
+)
+def test_only_tiles_that_differ_cross_the_bus(
+    height: int, width: int, kind: str, device: Device, memory: Memory, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crossed: list[int] = []
+    send = Staging._send
+    monkeypatch.setattr(
+        Staging, "_send", lambda self, mask, *rest: (crossed.append(int(mask.sum())), send(self, mask, *rest))
+    )
+    rng = np.random.default_rng(width)
+    chroma = {"420": (-(-height // 2), -(-width // 2)), "444": (height, width)}.get(kind)
+    shapes = [(height, width), *([chroma, chroma] if chroma else [])]
+    planes = [rng.integers(0, 256, shape, np.uint8) for shape in shapes]
+    place: Staging | None = None
+    for index in range(10):
+        if index % 3:  # one sample, by the least there is
+            planes = [plane.copy() for plane in planes]
+            plane = planes[rng.integers(len(planes))]
+            plane[rng.integers(plane.shape[0]), rng.integers(plane.shape[1])] ^= 1
+        frame = Frame(index, index / 25, planes[0], (planes[1], planes[2]) if chroma else None)
+        place = place or Staging(device, memory, frame, 2, stream)
+        given = empty_input()
+        place.bring(frame, index % 2, given, stream)
+        for found, plane in zip(staged(place, given, frame, stream), planes, strict=True):
+            assert np.array_equal(found, plane), index
+    tiles = -(-height // 32) * -(-width // 32)
+    assert crossed[0] == tiles
+    assert len(crossed) == 7  # nothing crosses where nothing differs
+    assert all(count in (1, tiles) for count in crossed[1:])
