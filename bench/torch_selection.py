@@ -140,13 +140,13 @@ class TorchSelection:
         last = len(self._prices) - 1
         step = -(-(last - self._first) // (_PRICES - 1))
         tried = torch.arange(_PRICES, device=self.device)
-        low = torch.full((), self._first, device=self.device)
+        low = torch.full((1,), self._first, device=self.device)
         for stride in (step, 1):
             index = (low + tried * stride).clamp(max=last)
             over = (_prune(leaves, units, self._prices[index])[0] > self.settings.budget).sum()
-            chosen = torch.take(index, over.clamp(max=_PRICES - 1))
-            low = torch.where(over > 0, torch.take(index, (over - 1).clamp(min=0)) + 1, low)
-        _, better = _prune(leaves, units, torch.take(self._prices, chosen)[None])
+            chosen = index[over.clamp(max=_PRICES - 1).reshape(1)]
+            low = torch.where(over > 0, index[(over - 1).clamp(min=0).reshape(1)] + 1, low)
+        _, better = _prune(leaves, units, self._prices[chosen])
         flags, active = [], torch.ones_like(units[TOP_LEVEL], dtype=torch.bool)
         for level in range(TOP_LEVEL, 0, -1):
             leaf = active & better[level - 1][0]
