@@ -3,8 +3,8 @@
 python -m foveate.bench.gpu_torch sample_videos/bunny.mp4 --out gpu_torch.json
 
 The same planes, levels, errors, channels, scores, price search and tokens, over the whole picture each frame: torch has
-no partial update that would cost less. ``called``: the compiled function is called for each frame; ``replayed``: captured by hand into a CUDA graph first.
-Left out, in torch's favour: the flow search, the fill of the last few tokens,
+no partial update that would cost less. ``called``: the compiled function is called for each frame; ``replayed``: it is
+captured by hand into a CUDA graph first. Left out, in torch's favour: the flow search, the fill of the last few tokens,
 ages, and the stack of 40 channels.
 """
 
@@ -48,7 +48,7 @@ def gpu_torch(
     if equal < _EQUAL:
         raise RedCheckError(f"torch chose {equal:.1%} of the engine's tokens")
     record |= {"torch": version, "equal_tokens": equal, "engine": ours, **theirs}
-    say(f"{record['card']}: engine {ours['p50_ms']:.4f} ms a frame; {equal:.1%} of torch's tokens equal")
+    say(f"{record['card']}: engine {ours['p50_ms']:.4f} ms a frame; torch chose {equal:.1%} of the same tokens")
     for way, summary in theirs.items():
         record[f"times_faster_than_{way}"] = times = summary["p50_ms"] / ours["p50_ms"]
         say(f"    torch.compile, {way}: {summary['p50_ms']:.3f} ms, the engine is {times:.1f} times faster")
