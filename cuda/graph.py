@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,9 +53,10 @@ class Graph:
 
 def captured(stream: Stream, enqueue: Callable[[Stream], None]) -> Graph | None:
     """A Graph; None where another library's call in another thread spoilt the capture: it can be tried again."""
+    driver_error: type[Exception] = importlib.import_module("pycuda.driver").Error
     try:
         return Graph(stream, enqueue)
-    except EngineError as error:
-        if "CAPTURE" in str(error):
+    except (EngineError, driver_error) as error:
+        if "capture" in str(error).lower():
             return None
         raise

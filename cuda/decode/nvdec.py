@@ -17,9 +17,10 @@ from foveate.cuda.device import INSTALL, Device, gpu_problem
 from foveate.cuda.graph import no_capture
 
 _LIBRARIES: Final = ("libnvcuvid.so.1", "libnvidia-encode.so.1")  # the second is loaded even for decoding
-_CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9", "libdav1d": "AV1", "av1": "AV1"}
-"""PyAV's decoders, and the hardware's names of what they decode."""
-_DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
+_CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9"}
+"""PyAV's decoders, and the hardware's names of what they decode. AV1 is not proven: the cards at hand lack it."""
+_DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8}
+"""Bits of the pixel formats that are left to the hardware; the layout of its 10-bit pictures is not proven yet."""
 
 
 def codec_problem(codec: str, pixel_format: str, width: int, height: int) -> str | None:

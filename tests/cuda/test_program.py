@@ -1,11 +1,12 @@
 """Every kernel compiles for every architecture that is promised, on a machine without a GPU."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from foveate.cuda import program
+from foveate.cuda import graph, program
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.graph import Graph
 from foveate.cuda.memory import Memory
@@ -79,15 +80,38 @@ def test_a_struct_arrives_and_a_graph_replays(device: Device, stream: Stream, me
     parameters = struct(
         out=(np.uint64, out.pointer), third=(np.float32, 3.0), step=(("i2", (3,)), (1, 2, 40)), wide=(np.int64, 500)
     )
-    graph = Graph(stream, lambda on: kernel.launch(on, 1, 1, parameters))
+    replayed = Graph(stream, lambda on: kernel.launch(on, 1, 1, parameters))
     assert out.download(stream)[0] == 0
-    graph.launch(stream)
-    graph.launch(stream)
+    replayed.launch(stream)
+    replayed.launch(stream)
     assert out.download(stream)[0] == 2 * 543
-    graph.free()
+    replayed.free()
 
 
 @pytest.mark.gpu
 def test_running_out_of_memory_is_one_line(stream: Stream, memory: Memory) -> None:
     with pytest.raises(EngineError, match=r"has no room for the moon: \d+ MiB wanted"):
         memory.array("the moon", (1 << 20, 1 << 22), np.uint8, stream)
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (EngineError("the GPU reports CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"), True),
+        (LookupError("cuMemcpyHtoDAsync failed: operation failed due to a previous error during capture"), True),
+        (EngineError("the GPU reports CUDA_ERROR_OUT_OF_MEMORY"), False),
+    ],
+)
+def test_a_capture_that_another_thread_spoils_is_tried_again(
+    error: Exception, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoilt(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(graph, "Graph", spoilt)
+    monkeypatch.setattr(graph.importlib, "import_module", lambda _: SimpleNamespace(Error=LookupError))
+    if again:
+        assert graph.captured(None, lambda _: None) is None
+    else:
+        with pytest.raises(EngineError):
+            graph.captured(None, lambda _: None)
