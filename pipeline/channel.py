@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Literal
 
@@ -46,9 +47,12 @@ class Channel:
         self._take(self._places)
         self._items.put(item)
 
-    def get(self) -> Any:
-        """The oldest item, or END behind the last one. Raises Cancelled, also while items are left."""
-        item = self._take(self._items)
+    def get(self, limit: float | None = None) -> Any:
+        """The oldest item, or END behind the last one. Raises Cancelled, also while items are left.
+
+        Raises TimeoutError where nothing came for ``limit`` seconds.
+        """
+        item = self._take(self._items, limit)
         self._places.put(None)
         return item
 
@@ -62,13 +66,17 @@ class Channel:
         self._items.put(_WAKE)
         self._places.put(_WAKE)
 
-    def _take(self, queue: SimpleQueue[Any]) -> Any:
+    def _take(self, queue: SimpleQueue[Any], limit: float | None = None) -> Any:
+        deadline = None if limit is None else time.monotonic() + limit
         while True:
             if self._cancelled:
                 raise Cancelled
+            left = _GLANCE if deadline is None else min(_GLANCE, deadline - time.monotonic())
             try:
-                item = queue.get(timeout=_GLANCE)
+                item = queue.get(timeout=max(0.0, left))
             except Empty:
+                if left <= 0:
+                    raise TimeoutError from None
                 continue
             if item is not _WAKE:
                 return item

@@ -21,6 +21,18 @@ class Colour:
     full_range: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a picture of a live source was taken, and when it arrived. Both by this machine's monotonic clock.
+
+    ``captured`` follows the sender's timestamps, shifted so that the quickest recent picture took no time on its way:
+    a constant delay of camera and network is not in it.
+    """
+
+    captured: float  # seconds, time.monotonic()
+    arrived: float  # the same: decoded, and not yet waiting for anything
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frame:
     """One decoded picture, after rotation. Pixels are read-only after construction.
@@ -35,6 +47,7 @@ class Frame:
     chroma: tuple[Plane, Plane] | None
     colour: Colour = Colour()
     discontinuity: bool = False  # the times or the connection jumped just before this frame
+    live: Moment | None = None  # of cameras and network streams
 
     @property
     def width(self) -> int:

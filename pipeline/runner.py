@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
@@ -34,18 +34,30 @@ class Runner:
     the stage; errors that follow from it become further notes. Use it as a context manager, or call close().
     Until it is iterated nothing runs: no stage is created, and so none can close anything either.
 
+    ``in_flight`` is for stages that yield one item per item: the first is asked for a new one only while fewer than
+    that many are on their way, the one that the caller works on included. ``interrupt`` is called, from any thread and
+    any number of times, when all stages shall end: it ends a wait inside the first stage.
+
     Raises ValueError for no stages, or a channel that cannot be.
     """
 
-    def __init__(self, stages: Sequence[Stage], processors: int | None = None) -> None:
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        processors: int | None = None,
+        in_flight: int | None = None,
+        interrupt: Callable[[], None] | None = None,
+    ) -> None:
         if not stages:
             raise ValueError("stages must hold at least one stage, got none")
         chains = in_chains(stages, processors or os.cpu_count() or 1)
         self._channels = [Channel(chain[-1].depth, chain[-1].policy) for chain in chains]
         self._clocks = [[StageClock(stage.name) for stage in chain] for chain in chains]
-        self._failures = _Failures(self._channels)
+        self._flight = None if in_flight is None else Channel(in_flight)  # holds a mark for each item on its way
+        everything = self._channels if self._flight is None else [*self._channels, self._flight]
+        self._failures = _Failures(everything, interrupt)
         threads = [self._thread(position, chain) for position, chain in enumerate(chains)]
-        self._crew = _Crew(self._channels, threads)
+        self._crew = _Crew(everything, threads, interrupt)
         self._started = False
         weakref.finalize(self, self._crew.end)  # when it is garbage, and when the interpreter ends
 
@@ -58,11 +70,18 @@ class Runner:
             self._crew.start()
             while (item := self._channels[-1].get()) is not END:
                 yield item
+                del item
+                if self._flight is not None:
+                    self._flight.get()
         except Cancelled:
             pass
         finally:
             self._crew.end()
         self._failures.throw()
+
+    def cancel(self) -> None:
+        """Tell all stages to end, without waiting. From any thread, any number of times."""
+        self._crew.cancel()
 
     def close(self) -> None:
         """End all stages and wait for their threads. From any thread, any number of times.
@@ -95,7 +114,8 @@ class Runner:
 
     def _thread(self, position: int, chain: list[Stage]) -> threading.Thread:
         upstream = self._channels[position - 1] if position else None
-        work = _Work(chain, upstream, self._channels[position], self._clocks[position], self._failures)
+        flight = None if position else self._flight
+        work = _Work(chain, upstream, self._channels[position], self._clocks[position], self._failures, flight)
         # Daemon, so that a decoder that never returns cannot keep the process from ending.
         name = "foveate-" + "-".join(stage.name for stage in chain)
         return threading.Thread(target=work.run, name=name, daemon=True)
@@ -104,8 +124,9 @@ class Runner:
 class _Failures:
     """The first error of any stage, until it is thrown; later ones become notes on it."""
 
-    def __init__(self, channels: Sequence[Channel]) -> None:
+    def __init__(self, channels: Sequence[Channel], interrupt: Callable[[], None] | None) -> None:
         self._channels = channels
+        self._interrupt = interrupt
         self._lock = threading.Lock()
         self._first: BaseException | None = None
         self._thrown = False
@@ -120,6 +141,8 @@ class _Failures:
                 self._first.add_note(f"then in stage {name}: {type(error).__name__}: {error}")
         for channel in self._channels:
             channel.cancel()
+        if self._interrupt is not None:
+            self._interrupt()
 
     def throw(self) -> None:
         """Raise the first error, once."""
@@ -144,6 +167,7 @@ class _Work:
     out: Channel
     clocks: Sequence[StageClock]
     failures: _Failures
+    flight: Channel | None
 
     def run(self) -> None:
         chain = Chain(self.stages, self.clocks, self._received())
@@ -160,11 +184,18 @@ class _Work:
 
     def _pump(self, items: Generator[Any]) -> None:
         with closing(items):
+            self._depart()
             for item in items:
                 begin = time.perf_counter()
                 self.out.put(item)
-                self.clocks[-1].waiting_room += time.perf_counter() - begin
                 del item
+                self._depart()
+                self.clocks[-1].waiting_room += time.perf_counter() - begin
+
+    def _depart(self) -> None:
+        """Wait until one more item may be on its way."""
+        if self.flight is not None:
+            self.flight.put(None)
 
     def _received(self) -> Iterator[Any]:
         while self.upstream is not None and (item := self.upstream.get()) is not END:
@@ -175,9 +206,15 @@ class _Work:
 class _Crew:
     """The channels and threads of one Runner, and how they end. Knows nothing of the Runner itself."""
 
-    def __init__(self, channels: Sequence[Channel], threads: Sequence[threading.Thread]) -> None:
+    def __init__(
+        self,
+        channels: Sequence[Channel],
+        threads: Sequence[threading.Thread],
+        interrupt: Callable[[], None] | None,
+    ) -> None:
         self._channels = channels
         self._threads = threads
+        self._interrupt = interrupt
         self._told: float | None = None  # when the threads were first told to stop
 
     def start(self) -> None:
@@ -185,10 +222,16 @@ class _Crew:
         for thread in self._threads:
             thread.start()
 
-    def end(self) -> None:
-        """Cancel all channels and join all threads, the reader last. Their time runs from the first call."""
+    def cancel(self) -> None:
+        """Cancel all channels, and what the first stage waits for."""
         for channel in self._channels:
             channel.cancel()
+        if self._interrupt is not None:
+            self._interrupt()
+
+    def end(self) -> None:
+        """Cancel all channels and join all threads, the reader last. Their time runs from the first call."""
+        self.cancel()
         first = self._told is None
         self._told = self._told or time.monotonic()
         deadline = self._told + _PATIENCE

@@ -76,6 +76,30 @@ class AllocationSettings(_Group):
     """2: whole 2x2 groups of tokens, as Qwen-style models need."""
 
 
+class LiveSettings(_Group):
+    """How cameras and network streams are read."""
+
+    policy: Literal["latest", "every"] = "latest"
+    """latest: where frames come faster than they are worked on, the oldest is dropped and counted. every: none is
+    dropped; a slow consumer falls behind until the sender gives up."""
+    transport: Literal["tcp", "udp"] = "tcp"
+    """What carries RTSP; udp loses packets where the network is busy."""
+    connect_timeout: float = Field(10.0, gt=0, le=600)
+    """Seconds until the first picture, from the moment a connection is tried."""
+    stall_timeout: float = Field(5.0, gt=0, le=600)
+    """Seconds without a picture until the source counts as stalled; after twice as many it is connected anew."""
+    retry_pause: float = Field(3.0, ge=0.5, le=600)
+    """Most seconds between two tries to reconnect; the first pause is half a second, each further one twice as long."""
+    wait: bool = False
+    """Keep trying also where the very first connection fails, instead of ending with an error."""
+    format: str | None = Field(None, pattern=r"^[a-z0-9_]+$")
+    """A camera's picture format, such as mjpeg or yuyv422. Default: what the camera prefers."""
+    size: str | None = Field(None, pattern=r"^[1-9]\d{0,4}x[1-9]\d{0,4}$")
+    """A camera's picture size, such as 1280x720. Default: what the camera prefers."""
+    rate: float | None = Field(None, gt=0, le=1000)
+    """A camera's frames per second. Default: what the camera prefers."""
+
+
 _HANDED_OUT = frozenset(
     {"score"} | {channel.name for channel in CHANNELS if channel.group not in ("embedding",) and channel.name != "text"}
 )
@@ -97,6 +121,7 @@ class Settings(_Group):
     patches: bool = False
     """Sample the tokens' pixels as well."""
     source: SourceSettings = SourceSettings()
+    live: LiveSettings = LiveSettings()
     change: ChangeSettings = ChangeSettings()
     cache: CacheSettings = CacheSettings()
     score: ScoreSettings = ScoreSettings()

@@ -15,17 +15,31 @@ from foveate.pipeline.chain import Sharing, Stage
 from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, Source, SourceInfo
+from foveate.pipeline.live.moments import stamped
+from foveate.pipeline.live.source import LiveSource
+from foveate.pipeline.live.state import Listener, Status
+from foveate.pipeline.live.target import is_live
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, settings_problem
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.timing import StageReport
 
+LIVE_IN_FLIGHT = 2  # frames between a live source and the caller's next wish: more would only grow old on the way
+
 
 def open_stream(
-    source: str, settings: Settings | None = None, /, *, sinks: Sequence[Sink] = (), **overrides: Any
+    source: str,
+    settings: Settings | None = None,
+    /,
+    *,
+    sinks: Sequence[Sink] = (),
+    listener: Listener | None = None,
+    **overrides: Any,
 ) -> Stream:
-    """Open ``source`` (a path) and get an iterator of Selections, one per frame.
+    """Open ``source`` (a path, a camera or a network address) and get an iterator of Selections, one per frame.
+
+    ``listener`` is told every state of a live source, by one of the stream's threads.
 
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
     of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError.
@@ -33,7 +47,12 @@ def open_stream(
     settings = _asked_by(sinks, _overridden(settings or Settings(), overrides))
     feedback = Feedback()
     engine = open_engine(settings, feedback)
-    opened, decode_shares = open_decoder(engine, source, settings.source)
+    opened: Source
+    decode_shares: Sharing = False
+    if is_live(source):
+        opened = LiveSource(source, settings.live, settings.source, listener)
+    else:
+        opened, decode_shares = open_decoder(engine, source, settings.source)
     return Stream(opened, settings, engine, feedback, sinks, decode_shares)
 
 
@@ -71,6 +90,7 @@ class Stream:
     ) -> None:
         self._source = source
         self._feedback = feedback
+        self._live = source if isinstance(source, LiveSource) else None
         self.settings = settings
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
@@ -84,7 +104,9 @@ class Stream:
                 Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
                 Stage("cascade", engine.cascade, shares=engine.shares_thread),
                 Stage("output", lambda steps: _write(steps, sinks, self.header), shares=output_shares),
-            ]
+            ],
+            in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
+            interrupt=self._live.cancel if self._live else None,
         )
         self._steps: Iterator[Step] | None = None
 
@@ -97,6 +119,11 @@ class Stream:
     def damage(self) -> Damage:
         """What the source has lost so far."""
         return self._source.damage
+
+    @property
+    def status(self) -> Status | None:
+        """How a live source fares; None for a file."""
+        return None if self._live is None else self._live.status
 
     def report(self) -> tuple[StageReport, ...]:
         """Times of each stage so far."""
@@ -133,6 +160,10 @@ class Stream:
     ) -> None:
         self.close()
 
+    def cancel(self) -> None:
+        """Tell all stages to end, without waiting for them; the iteration ends. From any thread."""
+        self._runner.cancel()
+
     def close(self) -> None:
         """End all stages and wait for them. Outputs are closed, and valid. Safe to call twice."""
         if self._steps is None:
@@ -153,7 +184,7 @@ def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iter
         for sink in sinks:
             sink.open(header)
             opened.append(sink)
-        for step in steps:
+        for step in stamped(steps):
             for sink in sinks:
                 sink.write(step.frame, step.selection)
             yield step

@@ -71,9 +71,9 @@ class StageClock:
             busy_cpu=self.busy_cpu,
             waiting_input=self.waiting_input,
             waiting_room=self.waiting_room,
-            p50=_percentile(recent, 50),
-            p90=_percentile(recent, 90),
-            p99=_percentile(recent, 99),
+            p50=percentile(recent, 50),
+            p90=percentile(recent, 90),
+            p99=percentile(recent, 99),
         )
 
 
@@ -99,7 +99,7 @@ class Lap(NamedTuple):
         self.clock.waited(self)
 
 
-def _percentile(ordered: list[float], percent: int) -> float:
+def percentile(ordered: list[float], percent: int) -> float:
     """The nearest-rank percentile of ``ordered``: the least value that ``percent`` of all do not exceed."""
     if not ordered:
         return 0.0

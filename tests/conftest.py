@@ -5,7 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import socket
 import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -46,3 +50,69 @@ def _make(folder: Path) -> None:
 def samples() -> Path:
     """The folder with the real clips."""
     return _ROOT / "sample_videos"
+
+
+class Server:
+    """A server on loopback, in a process of its own, that can be killed and started again at the same port."""
+
+    def __init__(self, script: str, *arguments: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self._command = [sys.executable, str(Path(__file__).parent / "servers" / script), *arguments, str(self.port)]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start, and wait until it listens."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        limit = time.monotonic() + 20
+        while True:
+            assert self._process.poll() is None, "the server ended"
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                assert time.monotonic() < limit, "the server does not listen"
+                time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it without a farewell."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@pytest.fixture
+def rtsp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., tuple[Server, str]]]:
+    """Starts an RTSP server; returns it, and the address of a stream without an end: 320x240, 25 pictures a second."""
+    folder = tmp_path_factory.mktemp("rtsp")
+    servers = []
+
+    def begin(size: str = "320x240") -> tuple[Server, str]:
+        source = f"testsrc2=size={size}:rate=25:duration=20"
+        encode = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-pix_fmt", "yuv420p"]
+        make = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", source, *encode, str(folder / "camera.mp4")]
+        subprocess.run(make, check=True)
+        servers.append(Server("rtsp.py", str(folder)))
+        return servers[-1], f"rtsp://127.0.0.1:{servers[-1].port}/camera.mp4?play_count=0"
+
+    yield begin
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def mjpeg() -> Iterator[Server]:
+    """An MJPEG-over-HTTP server, see servers/mjpeg.py."""
+    server = Server("mjpeg.py")
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """The port of a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]

@@ -11,9 +11,10 @@ from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines
 from foveate.pipeline.sinks.overlay import OverlaySink
 from foveate.pipeline.sinks.parquet import ParquetSink
+from foveate.pipeline.sinks.rotation import RotatingLinesSink, Rotation
 from foveate.pipeline.sinks.shard_files import npz_sink, read_shards, safetensors_sink
 
-__all__ = ["Sink", "open_overlay", "open_sink", "read_json_lines", "read_shards"]
+__all__ = ["Rotation", "Sink", "open_overlay", "open_sink", "read_json_lines", "read_shards"]
 
 _SINKS: Final[Mapping[str, Callable[[str], Sink]]] = {
     ".jsonl": JsonLinesSink,
@@ -29,13 +30,16 @@ _OVERLAYS: Final[Mapping[str, Callable[[str], Sink]]] = {
 }
 
 
-def open_sink(path: str) -> Sink:
+def open_sink(path: str, rotation: Rotation | None = None) -> Sink:
     """The Sink for an output's name, by its suffix; ``-`` is JSON lines to standard output.
 
-    Nothing is written before Sink.open. Raises SettingsError for an unknown suffix.
+    With a ``rotation``, JSON lines in files are set aside by it, and never written over. Nothing is written before
+    Sink.open. Raises SettingsError for an unknown suffix.
     """
     if path == STANDARD_OUTPUT:
         return JsonLinesSink(path)
+    if rotation is not None and _SINKS.get(PurePath(path).suffix.lower()) is JsonLinesSink:
+        return RotatingLinesSink(path, rotation)
     return _by_suffix(path, "output", _SINKS, f"{', '.join(_SINKS)}, or {STANDARD_OUTPUT} for standard output")(path)
 
 

@@ -38,6 +38,7 @@ class JsonLinesSink:
         self._path = None if path == STANDARD_OUTPUT else Path(path)
         self._descriptor: int | None = None
         self._whole = 0  # bytes up to the end of the last whole line
+        self.records = 0  # written so far
         self._size = (0, 0)
 
     def open(self, header: Header) -> None:
@@ -49,6 +50,12 @@ class JsonLinesSink:
     def write(self, frame: Frame, selection: Selection) -> None:
         """Write one record. Raises SinkError, BrokenPipeError."""
         self._write_line(orjson.dumps(record_of(selection, self._size), option=orjson.OPT_SERIALIZE_NUMPY))
+        self.records += 1
+
+    @property
+    def written(self) -> int:
+        """Bytes written so far."""
+        return self._whole
 
     def close(self) -> None:
         """Close the file; standard output stays open. Raises SinkError."""

@@ -1,0 +1,1 @@
+"""Live sources: cameras and network streams, which stall, vanish and come back."""

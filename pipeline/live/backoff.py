@@ -1,0 +1,27 @@
+"""The pauses between tries to reconnect."""
+
+from __future__ import annotations
+
+import random
+
+_FIRST = 0.5  # seconds: at most two tries a second
+_JITTER = 0.25  # of a pause, added at random, so that many readers do not come back at the same moment
+
+
+class Backoff:
+    """Pauses that double up to ``most`` seconds; all of them, with jitter, lie in [0.5, most], or are 0.5."""
+
+    def __init__(self, most: float, chance: random.Random | None = None) -> None:
+        self._most = max(_FIRST, most)
+        self._chance = chance or random.Random()
+        self._next = _FIRST
+
+    def pause(self) -> float:
+        """Seconds to wait before the next try."""
+        pause = min(self._most, self._next * (1 + _JITTER * self._chance.random()))
+        self._next = min(self._most, 2 * self._next)
+        return pause
+
+    def reset(self) -> None:
+        """A picture came: the next pause is a short one."""
+        self._next = _FIRST

@@ -1,0 +1,83 @@
+"""One connection to a live source: opened, decoded and closed by a thread of its own.
+
+No call inside libav can be ended from outside before its time limit. So nobody waits for that thread: whoever reads
+waits at a channel, and a connection that is given up ends by itself when its call returns.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from av.video.frame import VideoFrame
+
+from foveate.pipeline.channel import Cancelled, Channel
+from foveate.pipeline.errors import FoveateError
+from foveate.pipeline.frames import Damage
+from foveate.pipeline.live.feed import LiveFeed
+from foveate.pipeline.live.target import Target
+from foveate.pipeline.settings import LiveSettings, SourceSettings
+from foveate.pipeline.sources.decoding import FrameDecoder
+
+_LATEST_DEPTH = 5  # pictures that may wait, so that two that come together are no loss; they are at most so old
+_EVERY_DEPTH = 8  # pictures that wait for a reader that wants every one
+
+
+class Arrival(NamedTuple):
+    """A picture as it was decoded."""
+
+    picture: VideoFrame
+    number: int  # of this connection, from 0: where numbers are missing, pictures were dropped
+    stamp: float | None  # seconds by the sender's clock
+    arrived: float  # seconds by time.monotonic()
+
+
+class Connection:
+    """Starts to connect at once. ``channel`` carries Arrivals, and ends when the connection does."""
+
+    def __init__(self, target: Target, live: LiveSettings, source: SourceSettings, damage: Damage) -> None:
+        latest = live.policy == "latest"
+        self.channel = Channel(_LATEST_DEPTH, "latest") if latest else Channel(_EVERY_DEPTH, "wait")
+        self.feed: LiveFeed | None = None  # set before the first Arrival
+        self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
+        self._opening = target, live, source
+        self._damage = damage
+        self._thread = threading.Thread(target=self._run, name="foveate-connection", daemon=True)
+        self._thread.start()
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, in one line."""
+        if self.error is not None:
+            return str(self.error) if isinstance(self.error, FoveateError) else type(self.error).__name__
+        ending = self.feed.ending if self.feed is not None else None
+        return ending or "no picture could be decoded"
+
+    def leave(self, patience: float = 0.0) -> None:
+        """Want no more pictures. Waits at most ``patience`` seconds for the thread to end. From any thread."""
+        self.channel.cancel()
+        self._thread.join(patience)
+
+    def _run(self) -> None:
+        try:
+            with closing(LiveFeed(*self._opening)) as feed:
+                self.feed = feed
+                self._decode(feed)
+        except Cancelled:
+            pass
+        except Exception as error:  # noqa: BLE001 - it goes to the thread that reads the channel
+            self.error = error
+        finally:
+            self.channel.close()
+
+    def _decode(self, feed: LiveFeed) -> None:
+        tick = float(feed.time_base)
+        for number, picture in enumerate(FrameDecoder(feed, self._damage).frames()):
+            stamp = picture.pts * tick if feed.stamped and picture.pts is not None else None
+            self.channel.put(Arrival(picture, number, stamp, time.monotonic()))
+
+    def next(self, limit: float) -> Any:
+        """The next Arrival, or END. Raises TimeoutError after ``limit`` seconds, and Cancelled."""
+        return self.channel.get(limit)

@@ -1,0 +1,103 @@
+"""The packets of one connection, and why they ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import av
+from av.container import InputContainer
+from av.error import ExitError, FFmpegError, HTTPForbiddenError, HTTPUnauthorizedError
+from av.packet import Packet
+from av.video.stream import VideoStream
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.live.target import Target
+from foveate.pipeline.settings import LiveSettings, SourceSettings
+from foveate.pipeline.sources.decoding import Feed, Times, reason_of
+from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
+
+_NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS
+_COUNTED = {"mpjpeg"}  # formats whose timestamps libav only counts up
+_LOW_DELAY = 1 << 19  # AV_CODEC_FLAG_LOW_DELAY
+
+
+class RefusedError(SourceError):
+    """The server does not want this user or password: it is of no use to try again."""
+
+
+class LiveFeed:
+    """One video stream of one connection. See ``sources.decoding.Feed``. Used and closed by one thread."""
+
+    frames: int | None = None
+    decode_order = False
+    times: Times = "stream"
+
+    def __init__(self, target: Target, live: LiveSettings, source: SourceSettings) -> None:
+        """Connect, and choose the stream. Raises SourceError."""
+        self.ending: str | None = None  # why there are no more packets; None while there are
+        self.finished = False  # it was a file, and read to its end
+        self._target = target
+        self._container = _opened(target, live)
+        try:
+            self._describe(choose_stream(self._container, source.stream, target.name), source)
+        except BaseException:
+            self._container.close()
+            raise
+
+    def _describe(self, stream: VideoStream, source: SourceSettings) -> None:
+        stream.thread_type = "SLICE"  # decoding several pictures at once would hold each of them back
+        stream.codec_context.flags |= _LOW_DELAY
+        form = self._container.format
+        self.stream = stream
+        self.decoder = stream.codec_context
+        self.time_base = stream.time_base or Fraction(1, 90_000)
+        self.stamped = not (form.flags & _NO_TIMESTAMPS or form.name in _COUNTED or form.name.endswith("_pipe"))
+        self.rate = declared_rate(stream)
+        self.average_rate = average_rate(stream) if self.stamped else None
+        aspect = stream.sample_aspect_ratio
+        self.sample_aspect = float(aspect) if aspect else 1.0
+        self._finite = not self._target.device and (self._container.duration or 0) > 0
+
+    def packets(self) -> Iterator[Packet[VideoStream]]:
+        """Yield packets until the connection ends, however it ends."""
+        try:
+            yield from self._container.demux(self.stream)
+        except ExitError:
+            self.ending = "nothing came any more"
+        except FFmpegError as error:
+            self.ending = reason_of(error)
+        else:
+            self.ending = "the sender ended the stream"
+            self.finished = self._finite
+
+    def shortfall(self) -> str | None:
+        """Never: a live stream has no length."""
+
+    def tail(self, ticks: int) -> Feed | None:
+        """Never: what has gone by cannot be read again."""
+
+    def close(self) -> None:
+        """Release the container and the decoder."""
+        self._container.close()
+
+
+def _opened(target: Target, live: LiveSettings) -> InputContainer:
+    begin = time.monotonic()
+    limits = (live.connect_timeout, 2 * live.stall_timeout)
+    if target.device and not Path(target.url).exists():
+        raise SourceError(f"{target.name}: there is no camera at {target.url}; see ls /dev/video*, or plug it in")
+    try:
+        return av.open(
+            target.url, format=target.format, options=target.options, timeout=limits, metadata_errors="replace"
+        )
+    except (HTTPUnauthorizedError, HTTPForbiddenError):
+        raise RefusedError(f"{target.name}: the server refused the user or password; check both") from None
+    except (FFmpegError, UnicodeError, ValueError) as error:
+        if time.monotonic() - begin >= live.connect_timeout:  # RTSP calls it invalid data
+            limit = f"{live.connect_timeout:g} s"
+            raise SourceError(f"{target.name}: no answer within {limit}; check the address") from None
+        reason = reason_of(error) if isinstance(error, FFmpegError) else "the address cannot be encoded"
+        raise SourceError(f"{target.name}: cannot be opened: {reason}; check the address") from None

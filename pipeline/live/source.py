@@ -1,0 +1,227 @@
+"""The Source for cameras and network streams: connects, watches the clock, and connects again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from av.video.frame import VideoFrame
+
+from foveate.pipeline.channel import END, Cancelled
+from foveate.pipeline.errors import FoveateError, SourceError
+from foveate.pipeline.frames import Damage, Frame, Moment, SourceInfo
+from foveate.pipeline.live.backoff import Backoff
+from foveate.pipeline.live.clock import LiveClock
+from foveate.pipeline.live.connection import Arrival, Connection
+from foveate.pipeline.live.feed import RefusedError
+from foveate.pipeline.live.state import Board, Listener, Status
+from foveate.pipeline.live.target import target_of
+from foveate.pipeline.settings import LiveSettings, SourceSettings
+from foveate.pipeline.sources.description import Opening, describe
+from foveate.pipeline.sources.orientation import UPRIGHT, OrientationReader, turn, turn_chroma
+from foveate.pipeline.sources.planes import PlaneReader
+
+_GRACE = 0.25  # seconds beyond its time limit that libav gets to say itself what is wrong
+_FAREWELL = 0.7  # seconds that a connection gets to end in good order
+
+
+class LiveSource:
+    """Frames of one camera or stream, for as long as somebody reads them.
+
+    Indices count the pictures that were received, so where some are missing they were dropped. Iterated once, and
+    closed by the thread that iterates; ``cancel`` and ``status`` are for any thread.
+    """
+
+    def __init__(
+        self, address: str, live: LiveSettings, source: SourceSettings, listener: Listener | None = None
+    ) -> None:
+        """Connect and wait for the first picture. Raises SourceError where there is none in time."""
+        self.damage = Damage()
+        self._target = target_of(address, live)
+        self._live, self._source = live, source
+        self._board = Board(self._target.name, listener)
+        self._backoff = Backoff(live.retry_pause)
+        self._clock = LiveClock()
+        self._planes = PlaneReader(self._target.name)
+        self._orientations = OrientationReader()
+        self._cancelled = threading.Event()
+        self._before = 0  # pictures of earlier connections
+        self._handed = 0  # pictures handed out
+        self._received = 0  # pictures of the present connection, the dropped ones included
+        self._fresh = True  # no picture of the present connection was handed out yet
+        self._connection: Connection | None = None
+        try:
+            first = self._first()
+            self._frames: Iterator[Frame] = islice(self._all(first), source.frames)
+            self.info = self._described(first)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def status(self) -> Status:
+        """How it fares."""
+        return self._board.status
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield Frames as they come. Raises SourceError where it is of no use to try again, and Cancelled."""
+        return self._frames
+
+    def cancel(self) -> None:
+        """End every wait, now and later. From any thread, any number of times."""
+        self._cancelled.set()
+        connection = self._connection
+        if connection is not None:
+            connection.leave()
+
+    def close(self) -> None:
+        """Leave the connection. Safe to call twice; called by the thread that reads."""
+        self._frames = iter(())
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.leave(_FAREWELL if self.status.state == "streaming" else 0.0)
+        self._board.enter("closed")
+
+    def _first(self) -> Arrival:
+        """The very first picture."""
+        while True:
+            self._connect()
+            try:
+                arrival = self._await()
+                if arrival is not None:
+                    return arrival
+                raise SourceError(self._lost())
+            except SourceError as error:
+                self._present().leave()
+                if not self._live.wait or isinstance(error, RefusedError):
+                    self._board.enter("failed", self._plain(str(error)))
+                    raise
+                self._pause(str(error))
+
+    def _connect(self) -> None:
+        self._board.tried()
+        self._fresh = True
+        connection = Connection(self._target, self._live, self._source, self.damage)
+        self._connection = connection
+        if self._cancelled.is_set():  # it was not there yet to be left
+            connection.leave()
+            raise Cancelled
+
+    def _await(self) -> Arrival | None:
+        """The next picture of the present connection, None where it ended. Raises SourceError after the time limit."""
+        connection, live = self._present(), self._live
+        try:
+            item = connection.next(live.connect_timeout + _GRACE) if self._fresh else self._patiently(connection)
+        except TimeoutError:
+            limit = live.connect_timeout if self._fresh else 2 * live.stall_timeout
+            raise SourceError(f"{self._target.name}: no picture within {limit:g} s; check the sender") from None
+        if item is END:
+            return None
+        assert isinstance(item, Arrival)
+        return item
+
+    def _patiently(self, connection: Connection) -> object:
+        """As ``_await``; says "stalled" meanwhile."""
+        try:
+            return connection.next(self._live.stall_timeout)
+        except TimeoutError:
+            self._board.enter("stalled", f"no picture for {self._live.stall_timeout:g} s")
+        return connection.next(self._live.stall_timeout + _GRACE)
+
+    def _all(self, first: Arrival) -> Iterator[Frame]:
+        arrival: Arrival | None = first
+        while True:
+            while arrival is not None:
+                yield self._frame(arrival)
+                arrival = self._next()
+            if self._finished():
+                return
+            self._pause(self._lost())
+            arrival = self._again()
+
+    def _next(self) -> Arrival | None:
+        try:
+            return self._await()
+        except SourceError as error:
+            self._present().error = error
+            return None
+
+    def _again(self) -> Arrival | None:
+        """Connect again; the first picture, or None where it did not work."""
+        self._before += self._received
+        self._received = 0
+        self._connect()
+        return self._next()
+
+    def _lost(self) -> str:
+        """Leave a connection that ended; why it did. Raises what makes another try useless."""
+        connection = self._present()
+        connection.leave()
+        error = connection.error
+        if isinstance(error, RefusedError) or (error is not None and not isinstance(error, FoveateError)):
+            self._board.enter("failed", self._plain(connection.reason))
+            raise error
+        return connection.reason
+
+    def _finished(self) -> bool:
+        feed = self._present().feed
+        return feed is not None and feed.finished
+
+    def _pause(self, reason: str) -> None:
+        """Wait for the next try. Raises Cancelled."""
+        pause = self._backoff.pause()
+        self._board.enter("reconnecting", self._plain(reason))
+        if self._cancelled.wait(pause):
+            raise Cancelled
+
+    def _plain(self, reason: str) -> str:
+        """The reason without the name, which stands beside it."""
+        return reason.removeprefix(f"{self._target.name}: ")
+
+    def _present(self) -> Connection:
+        assert self._connection is not None, "the source is closed"
+        return self._connection
+
+    def _frame(self, arrival: Arrival) -> Frame:
+        again = self._fresh and self._before > 0
+        if self._fresh:
+            self._fresh = False
+            self._clock.reconnected()
+            self._backoff.reset()
+            self._board.connected()
+        self._received = arrival.number + 1
+        index = self._before + arrival.number
+        self._handed += 1
+        self._board.count(index + 1, index + 1 - self._handed, arrival.arrived)
+        self._board.enter("streaming")
+        placed = self._clock.place(arrival.stamp, arrival.arrived)
+        moment = Moment(placed.captured, arrival.arrived)
+        return replace(
+            self._upright(arrival.picture),
+            index=index,
+            seconds=placed.seconds,
+            discontinuity=placed.jumped or again,
+            live=moment,
+        )
+
+    def _upright(self, picture: VideoFrame) -> Frame:
+        """The picture as a Frame without index and time."""
+        luma, chroma, colour = self._planes.read(picture)
+        orientation = self._orientations.read(picture)
+        if orientation != UPRIGHT:
+            if chroma is not None:
+                blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)
+                chroma = blue, red
+            luma = turn(luma, orientation)
+        return Frame(0, 0.0, luma, chroma, colour)
+
+    def _described(self, first: Arrival) -> SourceInfo:
+        feed = self._present().feed
+        assert feed is not None, "a picture came from nowhere"
+        picture = first.picture
+        opening = Opening(picture, self._upright(picture), self._orientations.read(picture), 0.0, False)
+        info = describe(feed, opening, self._source, self._target.name)
+        notes = info.notes if feed.stamped else (*info.notes, "no timestamps: times are those of arrival")
+        return replace(info, frames=self._source.frames, notes=notes)

@@ -1,0 +1,65 @@
+"""What is live, and how libav is told to open it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.settings import LiveSettings
+from foveate.pipeline.sources.address import is_network, shown
+
+_DEVICE = re.compile(r"/dev/video\d+")
+_NUMBER = re.compile(r"\d{1,3}")
+_TRANSPORTS = "tcp,tls,udp,rtp,srtp,crypto"
+_PROTOCOLS = {  # what an address may lead to: never a local file, whatever a playlist says
+    "rtsp": f"rtsp,rtsps,{_TRANSPORTS}",
+    "rtsps": f"rtsp,rtsps,{_TRANSPORTS}",
+    "http": "http,https,tcp,tls,crypto,data",
+    "https": "http,https,tcp,tls,crypto,data",
+}
+_PROBE = 2_000_000  # microseconds of stream that are looked at on opening
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An address as libav takes it."""
+
+    name: str  # as it may be shown
+    url: str
+    format: str | None
+    options: dict[str, str]
+    device: bool
+
+
+def is_live(address: str) -> bool:
+    """True for a camera number, /dev/videoN and network addresses, where no file of that name is meant.
+
+    A file that bears the name is taken: ``./0`` or ``0``, if there is one.
+    """
+    if is_network(address) or _DEVICE.fullmatch(address):
+        return True
+    return _NUMBER.fullmatch(address) is not None and not Path(address).exists()
+
+
+def target_of(address: str, settings: LiveSettings) -> Target:
+    """How to open ``address``. Raises SourceError for what no live source can be read from."""
+    name = shown(address)
+    if not is_network(address):
+        path = f"/dev/video{address}" if _NUMBER.fullmatch(address) else address
+        return Target(name, path, "v4l2", _camera_options(settings), True)
+    scheme = address.partition("://")[0].lower()
+    if scheme not in _PROTOCOLS:
+        raise SourceError(f"{name}: {scheme}:// cannot be read; give a rtsp://, rtsps://, http:// or https:// address")
+    options = {"protocol_whitelist": _PROTOCOLS[scheme], "analyzeduration": str(_PROBE), "fpsprobesize": "0"}
+    if scheme.startswith("rtsp"):
+        options |= {"rtsp_transport": settings.transport, "allowed_media_types": "video"}
+    return Target(name, scheme + address[len(scheme) :], None, options, False)
+
+
+def _camera_options(settings: LiveSettings) -> dict[str, str]:
+    """For Video4Linux2: the picture's format and size, and the rate, where they are chosen."""
+    chosen = {"input_format": settings.format, "video_size": settings.size}
+    options = {name: value for name, value in chosen.items() if value is not None}
+    return options | ({} if settings.rate is None else {"framerate": f"{settings.rate:g}"})

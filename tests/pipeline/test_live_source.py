@@ -1,0 +1,211 @@
+"""Live sources against real servers on loopback."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.live.state import Status
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.stream import Stream, open_stream
+
+QUICK = {"connect_timeout": 3.0, "stall_timeout": 0.7}
+
+
+def opened(address: str, told: list[Status] | None = None, **live: Any) -> Stream:
+    listener = None if told is None else told.append
+    return open_stream(address, Settings(budget=60), listener=listener, live={**QUICK, **live})
+
+
+def states(told: list[Status]) -> list[str]:
+    return [status.state for status in told]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    """A connection that was given up while it stalled ends within twice the stall time."""
+    yield
+    limit = time.monotonic() + 5
+    while any(thread.name.startswith("foveate-") for thread in threading.enumerate()):
+        assert time.monotonic() < limit, threading.enumerate()
+        time.sleep(0.05)
+
+
+def test_pictures_come_with_their_times(rtsp: Any) -> None:
+    _, address = rtsp()
+    told: list[Status] = []
+    begin = time.time()
+    with opened(address, told) as stream:
+        assert (stream.info.width, stream.info.height, stream.info.frames) == (320, 240, None)
+        got = list(islice(stream, 50))
+        status = stream.status
+    assert [selection.index for selection in got] == sorted({selection.index for selection in got})
+    timed = got[1:]  # the first picture of a session may come without a timestamp
+    steps = [after.time - before.time for before, after in pairwise(timed) if after.index == before.index + 1]
+    assert steps == pytest.approx([0.04] * len(steps), abs=0.001)  # 90 kHz ticks
+    for selection in got:
+        extras = selection.extras
+        assert begin < extras["captured"] <= extras["arrived"] + 1e-3 <= time.time() + 1e-3
+        assert 0 < extras["latency"] < 5
+    assert status is not None
+    assert (status.state, status.connections, status.name) == ("streaming", 1, address)
+    assert states(told) == ["streaming", "closed"]
+
+
+def test_a_slow_consumer_sees_fresh_frames_and_every_drop_is_counted(rtsp: Any) -> None:
+    """Case L1, in short: at 200 ms a frame the age stays below 1 s, and does not grow."""
+    _, address = rtsp()
+    ages, indices = [], []
+    with opened(address) as stream:
+        for selection in islice(stream, 25):
+            ages.append(time.time() - selection.extras["arrived"])
+            indices.append(selection.index)
+            time.sleep(0.2)
+        status = stream.status
+    assert max(ages[3:]) <= 1.0
+    assert indices[-1] > 70  # 25 frames of 0.2 s are 125 pictures; those that wait are not counted yet
+    assert status is not None
+    skipped = indices[-1] + 1 - len(indices)
+    assert 0 <= status.dropped - skipped <= 30  # those dropped between the last one seen and the latest one received
+
+
+def test_every_drops_none(rtsp: Any) -> None:
+    _, address = rtsp()
+    with opened(address, policy="every") as stream:
+        indices = []
+        for selection in islice(stream, 40):
+            indices.append(selection.index)
+            time.sleep(0.05)
+        assert stream.status is not None
+        assert stream.status.dropped == 0
+    assert indices == list(range(40))
+
+
+def test_a_server_that_restarts(rtsp: Any) -> None:
+    """Case L2: reconnected within 5 s of its return, at most 2 tries a second, and the end is never taken for one."""
+    server, address = rtsp()
+    told: list[Status] = []
+    with opened(address, told) as stream:
+        list(islice(stream, 20))
+        before = next(stream)
+        server.kill()
+        begin = time.monotonic()
+        threading.Timer(2.0, server.start).start()
+        later = next(selection for selection in stream if selection.keyframe == "discontinuity")
+        status = stream.status
+    assert status is not None
+    assert time.monotonic() - begin < 2.0 + 5.0 + 1.5  # the server's own start takes part of a second
+    assert later.index > before.index
+    assert later.time - before.time == pytest.approx(time.monotonic() - begin, abs=1.5)
+    assert status.connections == 2
+    assert status.tries - 1 <= 2 * (time.monotonic() - begin)
+    assert states(told)[:2] == ["streaming", "reconnecting"]
+    assert states(told)[-2:] == ["streaming", "closed"]
+
+
+def test_a_sender_that_falls_silent_is_stalled_and_resumes(mjpeg: Any) -> None:
+    """Case L3: on the same connection."""
+    told: list[Status] = []
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?stop=10&pause=1.1", told) as stream:
+        got = list(islice(stream, 18))
+        assert stream.status is not None
+        assert stream.status.connections == 1
+    assert states(told) == ["streaming", "stalled", "streaming", "closed"]
+    assert 0.7 <= told[1].since - told[0].since <= 0.7 + 10 / 25 + 1.0
+    gap = max(after.time - before.time for before, after in pairwise(got))
+    assert gap == pytest.approx(1.14, abs=0.3)  # no timestamps: the arrivals'
+
+
+def test_a_sender_that_stays_silent_is_connected_anew(mjpeg: Any) -> None:
+    told: list[Status] = []
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?stop=10", told) as stream:
+        got = list(islice(stream, 13))
+    assert states(told) == ["streaming", "stalled", "reconnecting", "streaming", "closed"]
+    assert "discontinuity" in [selection.keyframe for selection in got]
+
+
+def test_a_sender_that_hangs_up_is_not_the_end(mjpeg: Any) -> None:
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?end=5") as stream:
+        indices = [selection.index for selection in islice(stream, 12)]
+    assert indices[-1] >= 11
+    assert stream.info.notes == ("no timestamps: times are those of arrival",)
+
+
+@pytest.mark.parametrize("scheme", ["rtsp", "http"])
+def test_an_address_that_accepts_and_never_answers(scheme: str, silent: int) -> None:
+    """Case L4: an error at the time limit + 1 s at most."""
+    begin = time.monotonic()
+    with pytest.raises(SourceError, match=r"a: (no answer|no picture) within 1 s"):
+        opened(f"{scheme}://127.0.0.1:{silent}/a", connect_timeout=1.0)
+    assert 0.9 < time.monotonic() - begin < 2.0
+
+
+def test_a_refused_password_is_not_tried_again(mjpeg: Any) -> None:
+    told: list[Status] = []
+    address = f"http://user:secret@127.0.0.1:{mjpeg.port}"
+    with pytest.raises(SourceError, match="refused the user or password") as caught:
+        opened(f"{address}/refused", told, wait=True)
+    assert "secret" not in str(caught.value)
+    assert [(status.state, status.tries) for status in told] == [("failed", 1)]
+
+
+def test_a_password_refused_later_ends_the_stream(mjpeg: Any) -> None:
+    told: list[Status] = []
+    with opened(f"http://user:secret@127.0.0.1:{mjpeg.port}/once?end=3", told) as stream:
+        with pytest.raises(SourceError, match="refused the user or password"):
+            list(stream)
+        assert stream.status is not None
+        assert stream.status.state == "failed"
+    assert "secret" not in repr(told)
+
+
+def test_waiting_for_a_server_that_is_not_there_yet(mjpeg: Any) -> None:
+    mjpeg.kill()
+    told: list[Status] = []
+    threading.Timer(0.8, mjpeg.start).start()
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream", told, wait=True) as stream:
+        assert next(stream).index == 0
+    assert states(told) == ["reconnecting", "streaming", "closed"]
+
+
+def test_a_stream_that_stalls_can_be_closed_at_once(mjpeg: Any) -> None:
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?stop=5", stall_timeout=1.5) as stream:
+        list(islice(stream, 4))
+        time.sleep(0.5)
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 1.0
+
+
+def test_twenty_starts_and_stops_leave_nothing(mjpeg: Any) -> None:
+    """Case L6."""
+    address = f"http://127.0.0.1:{mjpeg.port}/stream"
+    with opened(address) as stream:  # what is loaded once stays open
+        next(stream)
+    time.sleep(0.2)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for count in range(20):
+        with opened(address) as stream:
+            list(islice(stream, count % 3))
+    limit = time.monotonic() + 5
+    while len(list(Path("/proc/self/fd").iterdir())) > before:
+        assert time.monotonic() < limit, "a descriptor is left"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("address", ["97", "/dev/video97"])
+def test_a_camera_that_is_not_there(address: str) -> None:
+    """Case L11."""
+    with pytest.raises(SourceError, match=r"there is no camera at /dev/video97"):
+        opened(address)
+
+
+def test_an_unknown_kind_of_address() -> None:
+    with pytest.raises(SourceError, match="ftp:// cannot be read"):
+        opened("ftp://127.0.0.1/a.mp4")

@@ -1,0 +1,109 @@
+"""JSON lines that are set aside by size or age."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.sinks import Rotation, open_sink
+from foveate.pipeline.sinks.rotation import RotatingLinesSink
+
+NEVER = Rotation()
+HEADER = Header("rtsp://camera", 16, 16, 25.0, {})
+FRAME = Frame(0, 0.0, np.zeros((16, 16), np.uint8), None)
+
+
+def selection(index: int) -> Selection:
+    none, part = np.zeros(0, np.int32), np.zeros(0, np.float32)
+    lod, fresh = np.zeros(0, np.uint8), np.zeros(0, bool)
+    return Selection(index, index / 25, 16, 16, None, 0.0, 0.0, none, none, lod, part, part, part, None, none, fresh)
+
+
+def write(path: Path, indices: range, rotation: Rotation = NEVER) -> None:
+    sink = open_sink(str(path), rotation)
+    sink.open(HEADER)
+    for index in indices:
+        sink.write(FRAME, selection(index))
+    sink.close()
+
+
+def indices(path: Path) -> list[int]:
+    """Every file must begin with a header and hold whole lines only."""
+    header, *records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert header["source"] == "rtsp://camera"
+    assert path.read_bytes().endswith(b"\n")
+    return [record["index"] for record in records]
+
+
+def test_by_size_every_file_ends_behind_the_line_that_fills_it(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    write(path, range(1))
+    full = path.stat().st_size  # a header and one record fill a file
+    path.unlink()
+    write(path, range(4), Rotation(size=full))
+    names = sorted(entry.name for entry in tmp_path.iterdir())
+    assert names == ["tokens-000001.jsonl", "tokens-000002.jsonl", "tokens-000003.jsonl", "tokens.jsonl"]
+    assert [indices(tmp_path / name) for name in names] == [[0], [1], [2], [3]]
+
+
+def test_by_age(tmp_path: Path) -> None:
+    now = 0.0
+    path = tmp_path / "tokens.jsonl"
+    sink = RotatingLinesSink(str(path), Rotation(seconds=10.0), lambda: now)
+    sink.open(HEADER)
+    for index in range(6):  # one every 4 s: a file holds those at 0, 4 and 8 s
+        sink.write(FRAME, selection(index))
+        now += 4.0
+    sink.close()
+    assert indices(tmp_path / "tokens-000001.jsonl") == [0, 1, 2]
+    assert indices(path) == [3, 4, 5]
+
+
+def test_a_restart_loses_nothing_and_cuts_a_half_line(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    write(path, range(3))
+    with path.open("ab") as file:
+        file.write(b'{"index":3,"ti')
+    write(path, range(2))
+    write(path, range(1))
+    assert indices(tmp_path / "tokens-000001.jsonl") == [0, 1, 2]
+    assert indices(tmp_path / "tokens-000002.jsonl") == [0, 1]
+    assert indices(path) == [0]
+
+
+@pytest.mark.parametrize("left", [b"", b'{"foveate":', b'{"foveate":"0.1.0"}\n'])
+def test_a_file_without_a_record_is_written_over(left: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    path.write_bytes(left)
+    write(path, range(2))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["tokens.jsonl"]
+    assert indices(path) == [0, 1]
+
+
+def test_a_half_line_longer_than_a_block_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    write(path, range(3))
+    with path.open("ab") as file:
+        file.write(b"x" * 200_000)
+    write(path, range(1))
+    assert indices(tmp_path / "tokens-000001.jsonl") == [0, 1, 2]
+
+
+def test_only_so_many_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    stranger = tmp_path / "tokens-mine.jsonl"
+    stranger.write_text("keep me")
+    write(path, range(5), Rotation(size=1, keep=2))
+    assert indices(tmp_path / "tokens-000003.jsonl") == [2]
+    assert indices(tmp_path / "tokens-000004.jsonl") == [3]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
+        "tokens-000003.jsonl",
+        "tokens-000004.jsonl",
+        "tokens-mine.jsonl",
+        "tokens.jsonl",
+    ]
