@@ -37,20 +37,31 @@ class RunArguments:
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
     """Parse what follows ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
+    parsed, settings = parsed_settings(run_flags, arguments, "run")
+    out = tuple(name for names in parsed.out for name in names)
+    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet)
+
+
+def parsed_settings(
+    flags: Callable[[Settings], type[Any]], arguments: Sequence[str], command: str
+) -> tuple[Any, Settings]:
+    """What follows ``foveate <command>``, as an instance of ``flags(preset)``, and the Settings in it.
+
+    Raises as run_arguments does.
+    """
     config = _config_in(arguments)
     preset = load_preset(config)
-    parsed = parse(run_flags(preset), arguments, "run")
+    parsed = parse(flags(preset), arguments, command)
     for name in ("query", "maps", "out"):
         if () in getattr(parsed, name):
-            raise SettingsError(f"--{name} needs a value behind it; see foveate run --help")
+            raise SettingsError(f"--{name} needs a value behind it; see foveate {command} --help")
     if parsed.config != config:
         raise SettingsError(f"write --config with a space or = before its value, {parsed.config!r}")
     try:
         settings = Settings.model_validate(chosen(parsed, preset))
     except ValidationError as error:
         raise SettingsError(complaint(error, spelling)) from error
-    out = tuple(name for names in parsed.out for name in names)
-    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet)
+    return parsed, settings
 
 
 def parse_call(target: Callable[..., Any], arguments: Sequence[str], command: str) -> Callable[[], Any]:
@@ -79,7 +90,7 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
     except SystemExit as end:
         if not end.code:
             raise
-        raise SettingsError(f"{_one_line(said.getvalue())}; see foveate {command} --help") from None
+        raise SettingsError(f"{_one_line(said.getvalue(), command)}; see foveate {command} --help") from None
 
 
 def _config_in(arguments: Sequence[str]) -> str | None:
@@ -93,14 +104,14 @@ def _config_in(arguments: Sequence[str]) -> str | None:
     return found
 
 
-def _one_line(box: str) -> str:
+def _one_line(box: str, command: str) -> str:
     """The statement at the top of one of tyro's boxes."""
     rows = dropwhile(_RULE.search, _ANSI.sub("", box).splitlines()[1:])  # the first row is the title
     said = " ".join(row.strip("│ ") for row in takewhile(lambda row: not _RULE.search(row), rows))
     kind, _, rest = said.partition(": ")
     word = rest.split(", ")[0]
     if kind == "Unrecognized options":
-        hint = nearest(word, spellings()).rstrip("? ")
+        hint = nearest(word, spellings(command)).rstrip("? ")
         return f"unknown option {word}" + (f"; {hint}?" if hint else "") if word[:1] == "-" else f"unexpected {word!r}"
     if kind.startswith("Missing from"):
         return f"{rest.split()[0]} is missing"

@@ -17,12 +17,30 @@ Keys = tuple[str, ...]
 Flag = tuple[str, Any, Any]  # name, annotated type, what dataclasses.field() made
 
 _FIRST: Final[Sequence[Keys]] = (("budget",), ("query",), ("allocation", "memory"))
-_PLAIN: Final = frozenset({("allocation", "memory"), ("source", "frames"), ("source", "stream")})  # no prefix
+_PLAIN: Final = frozenset(  # no prefix
+    {("allocation", "memory"), ("source", "frames"), ("source", "stream")}
+    | {("live", name) for name in ("policy", "transport", "connect_timeout", "stall_timeout", "wait")}
+)
+_OTHERWISE: Final[dict[Keys, list[str]]] = {("source", "frames"): ["--max-frames"]}
 _SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
 _ABOUT: Final = """Choose the tokens of every frame of a video.
 
   foveate run clip.mp4 > tokens.jsonl
   foveate run clip.mp4 --budget 100 --out tokens.jsonl --overlay seen.mp4"""
+_ABOUT_LIVE: Final = """Choose the tokens of cameras and network streams, for as long as you like.
+
+  foveate live rtsp://camera/stream --out tokens.jsonl --rotate 1h --web 127.0.0.1:8080
+  foveate live 0 --duration 10m > tokens.jsonl
+  foveate live env:DOOR @/etc/foveate/yard --out 'tokens-{}.jsonl'"""
+_LIVE_SOURCE: Final = (
+    "A camera's number, /dev/videoN, or an rtsp://, rtsps://, http:// or https:// address; env:NAME or @FILE: the "
+    "address is in that variable or file, where no other user sees its password."
+)
+_ROTATE: Final = "Set JSON lines files aside by size or age: 100MB, 1h, 1d."
+_KEEP: Final = "How many of those are kept; the oldest are removed. Default: all."
+_DURATION: Final = "Stop after this time: 90s, 20m, 8h."
+_WEB: Final = "Serve the page there, such as 127.0.0.1:8080; needs the extra foveate[web]."
+_WEB_TOKEN: Final = "A file with the token that the page asks for; needed beyond this machine."
 _SOURCE: Final = "A video file, a picture, or numbered pictures such as frame_%04d.png."
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
 _CONFIG: Final = "Settings: a TOML file, or the name of a preset. Flags override it."
@@ -49,20 +67,31 @@ def spelling(keys: Sequence[str]) -> str:
     return "--" + ".".join(shown).replace("_", "-")
 
 
-def spellings() -> list[str]:
-    """All long flags of ``foveate run``."""
-    own = [f"--{name}" for name, _, _ in (*_outputs(), *_switches())]
+def spellings(command: str = "run") -> list[str]:
+    """All long flags of ``foveate <command>``."""
+    lasting = _lasting() if command == "live" else []
+    own = ["--" + name.replace("_", "-") for name, _, _ in (*_outputs(), *lasting, *_switches())]
     return [spelling(keys) for keys, _ in leaves()] + own
 
 
 def run_flags(preset: Settings) -> type[Any]:
     """The dataclass of everything ``foveate run`` takes, with the values of ``preset`` as defaults."""
+    address = ("address", Annotated[Positional[str], arg(metavar="SOURCE", help=_SOURCE)], field())
+    return _command("Run", _ABOUT, address, _outputs(), preset)
+
+
+def live_flags(preset: Settings) -> type[Any]:
+    """The same for ``foveate live``."""
+    about = arg(metavar="SOURCE ...", help=_LIVE_SOURCE)
+    addresses = ("addresses", Annotated[Positional[tuple[str, ...]], about], field())
+    return _command("Live", _ABOUT_LIVE, addresses, [*_outputs(), *_lasting()], preset)
+
+
+def _command(name: str, about: str, sources: Flag, own: Sequence[Flag], preset: Settings) -> type[Any]:
     flags = {keys: _setting_flag(keys, info, preset) for keys, info in leaves()}
     first = [flags.pop(keys) for keys in _FIRST]
     plain = [flags.pop(keys) for keys in list(flags) if len(keys) == 1 or keys in _PLAIN]
-    address = ("address", Annotated[Positional[str], arg(metavar="SOURCE", help=_SOURCE)], field())
-    groups = _groups(flags)
-    return _mirror("Run", _ABOUT, [address, *first, *_outputs(), *plain, *_switches(), *groups])
+    return _mirror(name, about, [sources, *first, *own, *plain, *_switches(), *_groups(flags)])
 
 
 def chosen(parsed: Any, preset: Settings) -> dict[str, Any]:
@@ -87,6 +116,16 @@ def _outputs() -> list[Flag]:
     ]
 
 
+def _lasting() -> list[Flag]:
+    return [
+        _single("rotate", str | None, "SIZE|TIME", _ROTATE, None),
+        _single("keep", int | None, "N", _KEEP, None),
+        _single("duration", str | None, "TIME", _DURATION, None),
+        _single("web", str | None, "HOST:PORT", _WEB, None),
+        _single("web_token", str | None, "FILE", _WEB_TOKEN, None),
+    ]
+
+
 def _switches() -> list[Flag]:
     return [_switch("quiet", _QUIET), _switch("debug", _DEBUG)]
 
@@ -107,7 +146,8 @@ def _setting_flag(keys: Keys, info: FieldInfo, preset: Settings) -> Flag:
     kinds = (info.annotation, *get_args(info.annotation))
     metavar = "N" if int in kinds else "X" if float in kinds else None
     full = ["--" + ".".join(keys).replace("_", "-")] if keys in _PLAIN else []
-    return _single(keys[-1], info.annotation, metavar, text, _at(preset, keys), full)
+    aliases = [*full, *_OTHERWISE.get(keys, [])]
+    return _single(keys[-1], info.annotation, metavar, text, _at(preset, keys), aliases)
 
 
 def _single(name: str, kind: Any, metavar: str | None, text: str, default: Any, aliases: Sequence[str] = ()) -> Flag:

@@ -22,6 +22,7 @@ Looks at a video the way an eye does: spends a fixed budget of visual tokens per
 where something is relevant, and looks again only where something changed.
 
   run SOURCE      choose the tokens of every frame of a video
+  live SOURCE...  the same for cameras and network streams, for weeks, with a page to watch
   bench FILE...   compare the speed with that of bare decoding
   doctor          what this machine can do, and what is missing, and why
 
@@ -94,6 +95,16 @@ def _run(arguments: Sequence[str], console: Console) -> int:
     return run(parsed, open_stream, console)
 
 
+def _live(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.live.arguments import live_arguments
+
+    parsed = live_arguments(arguments, console)
+    _leave_processors_to_the_decoder()
+    from foveate.app.live.command import live
+
+    return live(parsed, console)
+
+
 def _bench(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.arguments import parse_call
     from foveate.bench.command import bench
@@ -116,7 +127,12 @@ def _leave_processors_to_the_decoder() -> None:
     cv2.setNumThreads(1)
 
 
-_COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {"run": _run, "bench": _bench, "doctor": _doctor}
+_COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
+    "run": _run,
+    "live": _live,
+    "bench": _bench,
+    "doctor": _doctor,
+}
 
 
 def _report(error: Exception, console: Console, *, debug: bool) -> int:

@@ -16,11 +16,13 @@ from foveate.app.progress import progress
 from foveate.app.signals import Interruption, interruptible
 from foveate.app.summary import print_summary
 from foveate.app.tally import Tally
-from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.frames import Damage, SourceInfo
+from foveate.pipeline.live.target import is_live
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink, open_overlay, open_sink
+from foveate.pipeline.sources.address import shown
 from foveate.pipeline.timing import StageReport
 
 _STANDARD_OUTPUT = "-"
@@ -57,7 +59,9 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
 
     Raises SourceError, SettingsError, EngineError, SinkError, and BrokenPipeError where a reader went away.
     """
-    _refuse_query(arguments.settings.query)
+    refuse_query(arguments.settings.query)
+    if is_live(arguments.address):
+        raise SourceError(f"{shown(arguments.address)} is a live source; give it to foveate live")
     outputs = _outputs(arguments)
     sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay]))]
     tally = Tally()
@@ -85,7 +89,8 @@ def _outputs(arguments: RunArguments) -> tuple[str, ...]:
     return outputs
 
 
-def _refuse_query(query: Sequence[str]) -> None:
+def refuse_query(query: Sequence[str]) -> None:
+    """Raise SettingsError where there is a query."""
     if query:
         raise SettingsError(f"query {query[0]!r}: this version has no query encoder yet; run without --query")
 

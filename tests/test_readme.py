@@ -24,6 +24,7 @@ from foveate.pipeline.sinks.shards import concatenated
 from foveate.pipeline.stream import open_stream
 
 ROOT = Path(__file__).resolve().parents[1]
+LIVE = {"captured": 1.5, "arrived": 1.5, "latency": 0.5}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -63,15 +64,19 @@ def test_every_flag_exists_and_none_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert app.main(["run", "--help"]) == 0
+    for command in ("run", "live"):
+        assert app.main([command, "--help"]) == 0
     known = set(re.findall(r"(?<![\w-])--?[a-z]+(?:[.-][a-z]+)*", capsys.readouterr().out))
     rows = table("settings")
     assert all(codes(flag)[0].startswith("--") for _, flag, _, _ in rows)
     stated = {code for _, flag, _, meaning in rows for code in codes(flag) + codes(meaning) if code[0] == "-"}
-    stated |= set(codes(README.split("Further flags of `foveate run`:")[1].split("\n\n")[0]))
+    for command in ("run", "live"):
+        stated |= set(codes(README.split(f"Further flags of `foveate {command}`:")[1].split("\n\n")[0])) - {
+            "foveate run"
+        }
     assert stated <= known
     longer = {"--" + codes(key)[0].replace("_", "-") for key, *_ in rows}  # of flags with a short spelling as well
-    assert known - stated <= longer | {"-h", "--help", "--no-patches"}
+    assert known - stated <= longer | {"-h", "--help", "--no-patches", "--no-wait", "--live.no-wait"}
 
 
 @pytest.fixture
@@ -87,12 +92,13 @@ def test_the_fields_are_those_of_a_record(selections: list[Selection]) -> None:
     everything = [codes(field)[0] for field, _, _ in rows]
     always = [codes(field)[0] for field, _, _ in rows if field[0] == "`"]
     assert list(record_of(plain, (plain.width, plain.height))) == always
-    asked = dataclasses.replace(keyframe, participation=np.zeros(len(keyframe), np.float32))
+    asked = dataclasses.replace(keyframe, participation=np.zeros(len(keyframe), np.float32), extras=LIVE)
     assert list(record_of(asked, (1, 1))) == everything
 
 
 def test_the_types_are_those_of_a_record(selections: list[Selection]) -> None:
     keyframe = dataclasses.replace(selections[0], participation=np.zeros(len(selections[0]), np.float32))
+    keyframe = dataclasses.replace(keyframe, extras=LIVE)
     record = json.loads(orjson.dumps(record_of(keyframe, (1, 1)), option=orjson.OPT_SERIALIZE_NUMPY))
     kinds = {"integer": int, "number": float, "boolean": bool, "string": str}
     for field, kind, _ in table("fields"):

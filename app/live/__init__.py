@@ -1,0 +1,1 @@
+"""``foveate live``: cameras and network streams, for weeks."""

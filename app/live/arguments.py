@@ -1,0 +1,93 @@
+"""What the user typed behind ``foveate live``, checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foveate.app.arguments import parsed_settings
+from foveate.app.console import Console
+from foveate.app.flags import live_flags
+from foveate.app.live.addresses import hide_in_title, resolved
+from foveate.app.live.quantities import seconds_in, size_or_seconds
+from foveate.pipeline.errors import SettingsError, SourceError
+from foveate.pipeline.live.target import is_live
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.sinks import Rotation
+from foveate.pipeline.sources.address import shown
+
+_STANDARD_OUTPUT = "-"
+_NEVER = Rotation()
+_NUMBER = "{}"  # in an output's name, stands for the source's number
+
+
+@dataclass(frozen=True, slots=True)
+class LiveArguments:
+    """One ``foveate live``."""
+
+    addresses: tuple[str, ...]
+    settings: Settings
+    out: tuple[str, ...] = ()
+    overlay: str | None = None
+    rotation: Rotation = _NEVER
+    duration: float | None = None  # seconds
+    web: str | None = None  # host:port
+    web_token: str | None = None  # a file
+    quiet: bool = False
+
+    def outputs_of(self, number: int) -> tuple[str, ...]:
+        """Where the tokens of source ``number``, from 0, go."""
+        return tuple(name.replace(_NUMBER, str(number)) for name in self.out)
+
+    def overlay_of(self, number: int) -> str | None:
+        """Where its overlay goes."""
+        return self.overlay and self.overlay.replace(_NUMBER, str(number))
+
+
+def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
+    """Parse what follows ``foveate live``. Raises SettingsError, SourceError; SystemExit(0) after the help."""
+    parsed, settings = parsed_settings(live_flags, arguments, "live")
+    hide_in_title(arguments)
+    addresses = tuple(map(resolved, parsed.addresses))
+    for address in addresses:
+        console.learn(address)
+        if not is_live(address):
+            raise SourceError(f"{shown(address)} is no camera and no network address; give files to foveate run")
+    if not addresses:
+        raise SettingsError("SOURCE is missing; see foveate live --help")
+    named = tuple(name for names in parsed.out for name in names)
+    out = named or (() if parsed.overlay or parsed.web else (_STANDARD_OUTPUT,))
+    _check_outputs(out, parsed.overlay, len(addresses))
+    return LiveArguments(
+        addresses,
+        settings,
+        out,
+        parsed.overlay,
+        _rotation(parsed),
+        None if parsed.duration is None else seconds_in(parsed.duration, "--duration"),
+        parsed.web,
+        parsed.web_token,
+        parsed.quiet,
+    )
+
+
+def _rotation(parsed: object) -> Rotation:
+    rotate, keep = getattr(parsed, "rotate", None), getattr(parsed, "keep", None)
+    if keep is not None and keep < 1:
+        raise SettingsError(f"--keep must be at least 1, got {keep}")
+    size, seconds = (None, None) if rotate is None else size_or_seconds(rotate, "--rotate")
+    return Rotation(size, seconds, keep)
+
+
+def _check_outputs(out: Sequence[str], overlay: str | None, sources: int) -> None:
+    """Raise SettingsError where two sources, or two outputs, would write to one file."""
+    names = [*out, *filter(None, [overlay])]
+    for name in names:
+        if sources > 1 and _NUMBER not in name:
+            raise SettingsError(
+                f"output {name!r} must hold {_NUMBER}, the source's number: there are {sources} sources"
+            )
+    places = [os.path.realpath(name) for name in names]
+    if len(set(places)) < len(places):
+        raise SettingsError("an output is named twice; give every output a file of its own")

@@ -1,0 +1,88 @@
+"""``foveate live``: reads all sources until the time is over, all have ended, or a signal comes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from foveate.app.console import Console
+from foveate.app.exits import Exit
+from foveate.app.live.arguments import LiveArguments
+from foveate.app.live.summary import print_live_summary
+from foveate.app.live.watch import Watch
+from foveate.app.run import refuse_query
+from foveate.app.signals import Interruption
+from foveate.pipeline.live.state import Status
+from foveate.pipeline.sinks import Sink, open_overlay, open_sink
+
+_GLANCE = 0.5  # seconds after which the main thread looks around by itself
+_FAREWELL = 1.5  # seconds that all sources together get to end
+_FINISHING = 10.0  # the same where nobody waits at the keyboard
+
+
+def live(arguments: LiveArguments, console: Console) -> int:
+    """Choose the tokens of every source, and say how the sources fare. Returns the exit code.
+
+    Raises SettingsError, and what the only source raises.
+    """
+    refuse_query(arguments.settings.query)
+    ended = threading.Event()
+    watches = [_watch(arguments, number, console, ended) for number in range(len(arguments.addresses))]
+    with Interruption() as interruption:
+        try:
+            for watch in watches:
+                watch.start()
+            _wait(watches, arguments.duration, ended, console)
+            _end(watches, _FINISHING)
+            interruption.check()
+        except KeyboardInterrupt:
+            _end(watches, _FAREWELL)
+            console.say(f"interrupted after {sum(watch.tally.frames for watch in watches)} frames")
+            return interruption.code
+    return _conclude(watches, arguments, console)
+
+
+def _watch(arguments: LiveArguments, number: int, console: Console, ended: threading.Event) -> Watch:
+    outputs, overlay = arguments.outputs_of(number), arguments.overlay_of(number)
+    sinks: list[Sink] = [open_sink(name, arguments.rotation) for name in outputs]
+    sinks += map(open_overlay, filter(None, [overlay]))
+
+    def told(_: int, status: Status) -> None:
+        if not arguments.quiet or status.state in ("stalled", "reconnecting", "failed"):
+            console.say(f"foveate: {status.name}: {status.state}" + (f": {status.reason}" if status.reason else ""))
+
+    return Watch(number, arguments.addresses[number], arguments.settings, sinks, told, ended.set)
+
+
+def _wait(watches: Sequence[Watch], duration: float | None, ended: threading.Event, console: Console) -> None:
+    """Until all have ended, or ``duration`` is over. An error of one of several is told when it happens."""
+    deadline = None if duration is None else time.monotonic() + duration
+    told: set[int] = set()
+    while any(watch.alive for watch in watches):
+        left = _GLANCE if deadline is None else min(_GLANCE, deadline - time.monotonic())
+        if left <= 0:
+            return
+        ended.wait(left)
+        ended.clear()
+        for watch in watches:
+            if len(watches) > 1 and watch.error is not None and watch.number not in told:
+                told.add(watch.number)
+                console.warn(f"source {watch.number} is given up: {watch.error}")
+
+
+def _end(watches: Sequence[Watch], patience: float) -> None:
+    for watch in watches:
+        watch.stop()
+    deadline = time.monotonic() + patience
+    for watch in watches:
+        watch.join(deadline - time.monotonic())
+
+
+def _conclude(watches: Sequence[Watch], arguments: LiveArguments, console: Console) -> int:
+    errors = [watch.error for watch in watches if watch.error is not None]
+    if len(watches) == 1 and errors:
+        raise errors[0]
+    if not arguments.quiet:
+        print_live_summary(watches)
+    return Exit.FAILED if errors else Exit.DONE

@@ -1,0 +1,34 @@
+"""Times and sizes as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from foveate.pipeline.errors import SettingsError
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_BYTES = {"kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1024, "mib": 1024**2, "gib": 1024**3}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?) *([A-Za-z]*)")
+
+
+def seconds_in(text: str, flag: str) -> float:
+    """``90``, ``90s``, ``20m``, ``8h`` or ``2d`` in seconds. Raises SettingsError, which names ``flag``."""
+    number, unit = _split(text)
+    if unit not in _SECONDS or not number:
+        raise SettingsError(f"{flag} must be a time such as 90s, 20m, 8h or 2d, got {text!r}")
+    return number * _SECONDS[unit]
+
+
+def size_or_seconds(text: str, flag: str) -> tuple[int | None, float | None]:
+    """``100MB`` as (bytes, None), or ``1h`` as (None, seconds). Raises SettingsError, which names ``flag``."""
+    number, unit = _split(text)
+    if number and unit in _BYTES:
+        return max(1, int(number * _BYTES[unit])), None
+    if number and unit and unit in _SECONDS:
+        return None, number * _SECONDS[unit]
+    raise SettingsError(f"{flag} must be a size such as 100MB or a time such as 1h, got {text!r}")
+
+
+def _split(text: str) -> tuple[float, str]:
+    match = _QUANTITY.fullmatch(text.strip())
+    return (float(match[1]), match[2].lower()) if match else (0.0, "?")

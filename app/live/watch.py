@@ -1,0 +1,110 @@
+"""One source of ``foveate live``, read by a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from foveate.app.live.latency import Latencies
+from foveate.app.tally import Tally
+from foveate.pipeline.live.state import Status
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.sinks import Sink
+from foveate.pipeline.stream import Stream, open_stream
+
+_GLANCE = 0.5  # seconds after which a pause looks whether all shall end
+
+
+class Watch:
+    """Reads one source until it ends, fails, or is told to stop."""
+
+    def __init__(
+        self,
+        number: int,
+        address: str,
+        settings: Settings,
+        sinks: Sequence[Sink],
+        told: Callable[[int, Status], None],
+        ended: Callable[[], None],
+    ) -> None:
+        self.number = number
+        self.tally = Tally()
+        self.latencies = Latencies()
+        self.error: BaseException | None = None
+        self.stream: Stream | None = None
+        self.status = Status("", "connecting")
+        self._address, self._settings, self._sinks = address, settings, sinks
+        self._told, self._ended = told, ended
+        self._stop = threading.Event()
+        self._running = threading.Event()  # cleared: paused
+        self._running.set()
+        self._thread = threading.Thread(target=self._run, name=f"foveate-watch-{number}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive()
+
+    @property
+    def paused(self) -> bool:
+        """Whether it waits for ``resume``."""
+        return not self._running.is_set()
+
+    def pause(self) -> None:
+        """Take no further frames; what comes meanwhile is dropped, by the ``latest`` policy."""
+        self._running.clear()
+
+    def resume(self) -> None:
+        """Take frames again."""
+        self._running.set()
+
+    def stop(self) -> None:
+        """Tell it to end."""
+        self._stop.set()
+        self._running.set()
+        if self.stream is not None:
+            self.stream.cancel()
+
+    def join(self, seconds: float) -> None:
+        """Wait until it has ended, but not longer than ``seconds``."""
+        self._thread.join(max(0.0, seconds))
+
+    def current(self) -> Status:
+        """How the source fares."""
+        live = self.stream.status if self.stream is not None else None
+        return live or self.status
+
+    def _run(self) -> None:
+        try:
+            with open_stream(self._address, self._settings, sinks=self._sinks, listener=self._listen) as stream:
+                self.stream = stream
+                self._read(stream)
+        except BaseException as error:  # noqa: BLE001 - the main thread tells it
+            self.error = error
+        finally:
+            self._ended()
+
+    def _read(self, stream: Stream) -> None:
+        if self._stop.is_set():
+            return
+        for selection in stream:
+            self._count(selection)
+            while not self._running.wait(_GLANCE):
+                pass
+            if self._stop.is_set():
+                return
+
+    def _count(self, selection: Selection) -> None:
+        self.tally.add(selection)
+        latency = selection.extras.get("latency")
+        if latency is not None:
+            self.latencies.add(latency)
+
+    def _listen(self, status: Status) -> None:
+        self.status = status
+        self._told(self.number, status)

@@ -1,0 +1,206 @@
+"""``foveate live`` as a real process, against real servers on loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foveate.app.live.addresses import resolved
+from foveate.app.live.quantities import seconds_in, size_or_seconds
+from foveate.pipeline.errors import SettingsError
+
+QUICK = ("--stall-timeout", "0.8", "--connect-timeout", "3", "--budget", "40")
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    header, *rest = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert header["foveate"]
+    return rest
+
+
+def wait_for(condition: Any, seconds: float = 20.0) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def test_for_a_time(foveate: Any, rtsp: Any, tmp_path: Path) -> None:
+    _, address = rtsp()
+    file = tmp_path / "tokens.jsonl"
+    code, out, err = foveate("live", address, *QUICK, "--duration", "2s", "-o", str(file))
+    assert (code, out) == (0, ""), err
+    got = records(file)
+    assert 30 <= len(got) <= 60
+    assert {"captured", "arrived", "latency"} <= got[0].keys()
+    assert re.search(r"latency from arrival to tokens: p50 [\d.]+ ms, p99 [\d.]+ ms", err)
+    assert f"foveate: {address}: streaming" in err
+
+
+def test_so_many_frames_on_standard_output(foveate: Any, mjpeg: Any) -> None:
+    code, out, err = foveate("live", f"http://127.0.0.1:{mjpeg.port}/stream", *QUICK, "--max-frames", "7", "-q")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 8
+
+
+def test_records_over_a_restart_of_the_server(start: Any, rtsp: Any, tmp_path: Path) -> None:
+    """Case L2, and not one record lost or doubled: indices count what was received, and gaps are counted drops."""
+    server, address = rtsp()
+    file = tmp_path / "tokens.jsonl"
+    process = start("live", address, *QUICK, "-o", str(file))
+    wait_for(lambda: file.exists() and len(file.read_bytes().splitlines()) > 20)
+    server.kill()
+    lines = len(file.read_bytes().splitlines())
+    time.sleep(0.5)
+    server.start()
+    wait_for(lambda: len(file.read_bytes().splitlines()) > lines + 30)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 143
+    assert b": reconnecting: " in err
+    got = records(file)
+    assert all(before["index"] < after["index"] for before, after in pairwise(got))
+    assert all(before["time"] < after["time"] for before, after in pairwise(got))
+    assert [record.get("keyframe_reason") for record in got].count("discontinuity") == 1
+
+
+def test_killed_and_started_again_nothing_is_lost(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.jsonl"
+    command = ("live", f"http://127.0.0.1:{mjpeg.port}/stream", *QUICK, "--rotate", "1h", "-o", str(file))
+    first = start(*command)
+    wait_for(lambda: file.exists() and len(file.read_bytes().splitlines()) > 10)
+    first.kill()
+    first.wait()
+    written = file.read_bytes()
+    start(*command)
+    aside = tmp_path / "tokens-000001.jsonl"
+    wait_for(lambda: aside.exists() and file.exists() and len(file.read_bytes().splitlines()) > 5)
+    assert aside.read_bytes() == written[: written.rindex(b"\n") + 1]
+
+
+@pytest.mark.parametrize("case", ["stalled", "connecting"])
+def test_interrupted_while_nothing_comes(case: str, start: Any, mjpeg: Any, silent: int, tmp_path: Path) -> None:
+    """Case L5: exit within 2 s, code 130."""
+    port, path = (mjpeg.port, "stream?stop=5") if case == "stalled" else (silent, "a")
+    limits = ("--stall-timeout", "30", "--connect-timeout", "30")
+    file = tmp_path / "tokens.jsonl"
+    process = start("live", f"http://127.0.0.1:{port}/{path}", *limits, "-o", str(file))
+    if case == "stalled":
+        wait_for(lambda: file.exists() and len(file.read_bytes().splitlines()) == 6)
+    else:
+        time.sleep(2.0)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert time.monotonic() - begin < 2.0
+    assert process.returncode == 130, err
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "@127.0.0.1:9/live",  # nobody listens
+        "@127.0.0.1:{mjpeg}/refused",
+        "@127.0.0.1:{mjpeg}/nothing-of-the-kind",
+        "@127.0.0.1:{silent}/a",
+        "@nowhere.invalid/a",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["rtsp", "http"])
+def test_no_failure_shows_the_password(scheme: str, tail: str, foveate: Any, mjpeg: Any, silent: int) -> None:
+    """Case L8."""
+    address = f"{scheme}://user:geheim77{tail.format(mjpeg=mjpeg.port, silent=silent)}"
+    frames = ("--max-frames", "2")  # "nothing of the kind" is a stream to this server
+    code, out, err = foveate("live", address, *frames, "--connect-timeout", "1", "--debug")
+    assert code == 1 or (scheme, "nothing" in tail) == ("http", True)
+    assert "geheim77" not in out + err
+
+
+def test_a_camera_that_is_not_there(foveate: Any) -> None:
+    """Case L11."""
+    code, out, err = foveate("live", "97")
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1].startswith("foveate: error: 97: there is no camera at /dev/video97")
+
+
+def test_the_password_is_in_no_title_log_or_header(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.jsonl"
+    address = f"http://user:geheim77@127.0.0.1:{mjpeg.port}/stream?key=schluessel"
+    process = start("live", address, *QUICK, "--duration", "20s", "-o", str(file))
+    wait_for(lambda: file.exists() and len(file.read_bytes().splitlines()) > 3)
+    title = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    for secret in (b"geheim77", b"schluessel"):
+        assert secret not in title + out + err + file.read_bytes()
+    assert f"http://127.0.0.1:{mjpeg.port}/stream?key=***".encode() in title
+
+
+def test_an_address_from_the_environment_or_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOOR", "rtsp://u:p@door/1\n")
+    assert resolved("env:DOOR") == "rtsp://u:p@door/1"
+    file = tmp_path / "yard"
+    file.write_text("rtsp://u:p@yard/1\n")
+    assert resolved(f"@{file}") == "rtsp://u:p@yard/1"
+    for wrong in ("env:NOTHING_OF_THE_KIND", f"@{tmp_path}/none", f"@{tmp_path}"):
+        with pytest.raises(SettingsError):
+            resolved(wrong)
+
+
+def test_several_sources_at_once(foveate: Any, mjpeg: Any, tmp_path: Path) -> None:
+    addresses = [f"http://127.0.0.1:{mjpeg.port}/{path}" for path in ("stream", "refused", "stream?rate=10")]
+    pattern = str(tmp_path / "tokens-{}.jsonl")
+    code, _, err = foveate("live", *addresses, *QUICK, "--duration", "2", "-o", pattern)
+    assert code == 1
+    assert "source 1 is given up" in err
+    assert len(records(tmp_path / "tokens-0.jsonl")) > 20
+    assert 10 <= len(records(tmp_path / "tokens-2.jsonl")) <= 22
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ([], "SOURCE is missing"),
+        (["rtsp://a", "rtsp://b", "-o", "tokens.jsonl"], "must hold {}"),
+        (["rtsp://a", "--duration", "soon"], "--duration must be a time"),
+        (["rtsp://a", "--rotate", "7"], "--rotate must be a size"),
+        (["rtsp://a", "--transport", "pigeon"], "--transport"),
+        (["env:NOTHING_OF_THE_KIND"], "holds no address"),
+    ],
+)
+def test_wrong_flags(flags: list[str], said: str, foveate: Any) -> None:
+    code, out, err = foveate("live", *flags)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_quantities() -> None:
+    assert [seconds_in(text, "") for text in ("90", "1.5s", "20m", "8h", "2d")] == [90, 1.5, 1200, 28_800, 172_800]
+    assert size_or_seconds("100MB", "") == (100_000_000, None)
+    assert size_or_seconds("1GiB", "") == (2**30, None)
+    assert size_or_seconds("1h", "") == (None, 3600.0)
+
+
+def test_a_file_is_sent_to_run_and_a_camera_to_live(foveate: Any, clip: str) -> None:
+    assert "give files to foveate run" in foveate("live", clip)[2]
+    assert "give it to foveate live" in foveate("run", "rtsp://user:pw123@camera")[2]
+
+
+def test_output_into_a_pipe_that_closes(mjpeg: Any) -> None:
+    import sys
+
+    command = Path(sys.executable).with_name("foveate")
+    line = f"'{command}' live http://127.0.0.1:{mjpeg.port}/stream -q | head -1 | wc -l; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == ["1", "0"]
+    assert done.stderr == ""
