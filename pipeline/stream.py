@@ -137,6 +137,25 @@ class Stream:
         """Look at nothing in particular: the centre counts again."""
         self._feedback.set_gaze(None)
 
+    def set_budget(self, budget: int) -> None:
+        """Give at most ``budget`` tokens from the next frame on. Raises ValueError for what the settings refuse."""
+        self._refuse_change("budget", budget)
+        self._feedback.set_budget(budget)
+
+    def set_keyframe_interval(self, frames: int) -> None:
+        """Make a periodic keyframe every so many frames from now on. Raises ValueError for what the settings refuse."""
+        self._refuse_change("keyframe_interval", frames, "change")
+        self._feedback.keyframe_interval = frames
+
+    def _refuse_change(self, name: str, value: int, group: str | None = None) -> None:
+        """Raise ValueError where the engine or the settings do not allow the value."""
+        if self.header.config["engine"] != "cpu":
+            raise ValueError(f"{name} cannot be changed while this engine runs")
+        try:
+            _overridden(self.settings, {name: value} if group is None else {group: {name: value}})
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
         """Feed back what attention, float[K] in [0, 1], the model gave to the tokens of frame ``index``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from foveate.app.console import Console
 from foveate.app.exits import Exit
@@ -13,6 +14,8 @@ from foveate.app.live.summary import print_live_summary
 from foveate.app.live.watch import Watch
 from foveate.app.run import refuse_query
 from foveate.app.signals import Interruption
+from foveate.app.web.gallery import Exhibit
+from foveate.app.web.server import WebServer
 from foveate.pipeline.live.state import Status
 from foveate.pipeline.sinks import Sink, open_overlay, open_sink
 
@@ -28,9 +31,14 @@ def live(arguments: LiveArguments, console: Console) -> int:
     """
     refuse_query(arguments.settings.query)
     ended = threading.Event()
-    watches = [_watch(arguments, number, console, ended) for number in range(len(arguments.addresses))]
-    with Interruption() as interruption:
+    count = len(arguments.addresses)
+    exhibits = [Exhibit() for _ in range(count)] if arguments.web is not None else []
+    watches = [_watch(arguments, number, exhibits[number : number + 1], console, ended) for number in range(count)]
+    with ExitStack() as stack, Interruption() as interruption:
         try:
+            if arguments.web is not None:
+                server = stack.enter_context(WebServer(arguments.web, arguments.web_token, exhibits))
+                console.say(f"foveate: the page is at {server.address}")
             for watch in watches:
                 watch.start()
             _wait(watches, arguments.duration, ended, console)
@@ -43,16 +51,21 @@ def live(arguments: LiveArguments, console: Console) -> int:
     return _conclude(watches, arguments, console)
 
 
-def _watch(arguments: LiveArguments, number: int, console: Console, ended: threading.Event) -> Watch:
+def _watch(
+    arguments: LiveArguments, number: int, exhibits: Sequence[Exhibit], console: Console, ended: threading.Event
+) -> Watch:
     outputs, overlay = arguments.outputs_of(number), arguments.overlay_of(number)
     sinks: list[Sink] = [open_sink(name, arguments.rotation) for name in outputs]
-    sinks += map(open_overlay, filter(None, [overlay]))
+    sinks += [*map(open_overlay, filter(None, [overlay])), *exhibits]
 
     def told(_: int, status: Status) -> None:
         if not arguments.quiet or status.state in ("stalled", "reconnecting", "failed"):
             console.say(f"foveate: {status.name}: {status.state}" + (f": {status.reason}" if status.reason else ""))
 
-    return Watch(number, arguments.addresses[number], arguments.settings, sinks, told, ended.set)
+    watch = Watch(number, arguments.addresses[number], arguments.settings, sinks, told, ended.set)
+    for exhibit in exhibits:
+        exhibit.watch = watch
+    return watch
 
 
 def _wait(watches: Sequence[Watch], duration: float | None, ended: threading.Event, console: Console) -> None:

@@ -11,6 +11,7 @@ from foveate.pipeline.live.state import Status
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink
+from foveate.pipeline.sources.address import shown
 from foveate.pipeline.stream import Stream, open_stream
 
 _GLANCE = 0.5  # seconds after which a pause looks whether all shall end
@@ -33,8 +34,10 @@ class Watch:
         self.latencies = Latencies()
         self.error: BaseException | None = None
         self.stream: Stream | None = None
-        self.status = Status("", "connecting")
-        self._address, self._settings, self._sinks = address, settings, sinks
+        self.settings = settings
+        self.changed: dict[str, int] = {}  # settings that were changed since, by name
+        self.status = Status(shown(address))
+        self._address, self._sinks = address, sinks
         self._told, self._ended = told, ended
         self._stop = threading.Event()
         self._running = threading.Event()  # cleared: paused
@@ -81,7 +84,7 @@ class Watch:
 
     def _run(self) -> None:
         try:
-            with open_stream(self._address, self._settings, sinks=self._sinks, listener=self._listen) as stream:
+            with open_stream(self._address, self.settings, sinks=self._sinks, listener=self._listen) as stream:
                 self.stream = stream
                 self._read(stream)
         except BaseException as error:  # noqa: BLE001 - the main thread tells it

@@ -23,11 +23,13 @@ class Fed:
     gaze: tuple[float, float] | None
     gaze_moved: bool
     attention: Map | None  # float32[grid]
+    budget: int | None = None  # instead of the settings'
+    budget_changed: bool = False
 
     @property
     def anything(self) -> bool:
         """True where this frame differs from the last by what was fed in."""
-        return self.gaze_moved or self.attention is not None
+        return self.gaze_moved or self.budget_changed or self.attention is not None
 
 
 class Feedback:
@@ -37,6 +39,9 @@ class Feedback:
         self._lock = threading.Lock()
         self._gaze: tuple[float, float] | None = None
         self._gaze_moved = False
+        self._budget: int | None = None
+        self._budget_changed = False
+        self.keyframe_interval: int | None = None  # instead of the settings'; read by the Upload stage
         self._attention: list[tuple[int, NDArray[np.float32]]] = []
         self._tokens: OrderedDict[int, tuple[Tokens, Geometry]] = OrderedDict()
 
@@ -46,6 +51,11 @@ class Feedback:
             raise ValueError(f"gaze must be two finite numbers, got {point}")
         with self._lock:
             self._gaze, self._gaze_moved = point, True
+
+    def set_budget(self, budget: int) -> None:
+        """At most so many tokens per frame, from the next one on."""
+        with self._lock:
+            self._budget, self._budget_changed = budget, True
 
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
         """Weights float[K] in [0, 1] that the model gave to the tokens of frame ``index``, in the Selection's order.
@@ -80,6 +90,6 @@ class Feedback:
                     spread = spread_tokens(tokens, weights, geometry)
                     attention = spread if attention is None else np.maximum(attention, spread)
             self._attention.clear()
-            fed = Fed(self._gaze, self._gaze_moved, attention)
-            self._gaze_moved = False
+            fed = Fed(self._gaze, self._gaze_moved, attention, self._budget, self._budget_changed)
+            self._gaze_moved = self._budget_changed = False
             return fed

@@ -102,7 +102,7 @@ class _Cascade:
         changed = np.asarray(tiles_to_cells(state.update.changed), np.bool_)
         self._ledger.advance(changed, state.update.forgets)
         scored = self._score(state, changed, fed)
-        tokens = self._allocate(state, scored)
+        tokens = self._allocate(state, scored, fed.budget or self._settings.budget)
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
         return self._selection(state, scored, tokens), tokens
 
@@ -135,7 +135,7 @@ class _Cascade:
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
 
-    def _allocate(self, state: State, scored: _Scored) -> Tokens:
+    def _allocate(self, state: State, scored: _Scored, budget: int) -> Tokens:
         update, levels, settings = state.update, state.levels, self._settings
         kept = None
         if self._reader is not None:
@@ -145,7 +145,7 @@ class _Cascade:
         score = scored.scores.score
         weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
         weight = weight * self._geometry.inside
-        problem = Problem(self._geometry, settings.budget, weight, state.errors, kept, scored.channels, score)
+        problem = Problem(self._geometry, budget, weight, state.errors, kept, scored.channels, score)
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
             self._reader.paint(levels, tokens)

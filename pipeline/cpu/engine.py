@@ -28,7 +28,7 @@ class CpuEngine:
 
     def upload(self, frames: Iterable[Frame]) -> Iterator[Update]:
         """Frames to Updates."""
-        return upload(frames, self._settings.change)
+        return upload(frames, self._settings.change, self._feedback)
 
     def pyramid(self, updates: Iterable[Update]) -> Iterator[State]:
         """Updates to States."""

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import Colour, Frame, Plane
@@ -18,9 +19,9 @@ from foveate.pipeline.settings import ChangeSettings
 _Kind = tuple[tuple[int, int], bool, Colour]
 
 
-def upload(frames: Iterable[Frame], settings: ChangeSettings) -> Iterator[Update]:
+def upload(frames: Iterable[Frame], settings: ChangeSettings, feedback: Feedback | None = None) -> Iterator[Update]:
     """Yield one Update per Frame."""
-    uploader = Uploader(settings)
+    uploader = Uploader(settings, feedback)
     for frame in frames:
         yield uploader.update(frame)
 
@@ -28,8 +29,9 @@ def upload(frames: Iterable[Frame], settings: ChangeSettings) -> Iterator[Update
 class Uploader:
     """Compares each frame with what the texture holds."""
 
-    def __init__(self, settings: ChangeSettings) -> None:
+    def __init__(self, settings: ChangeSettings, feedback: Feedback | None = None) -> None:
         self._settings = settings
+        self._feedback = feedback or Feedback()
         self._held = Held()
         self._kind: _Kind | None = None
         self._geometry = Geometry(1, 1)
@@ -56,7 +58,8 @@ class Uploader:
             return changed, "discontinuity"
         if self._is_cut(frame.luma, held[0], changed):
             return changed, "cut"
-        if self._since_keyframe + 1 >= self._settings.keyframe_interval:
+        interval = self._feedback.keyframe_interval or self._settings.keyframe_interval
+        if self._since_keyframe + 1 >= interval:
             return changed, "periodic"
         return changed, None
 

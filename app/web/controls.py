@@ -1,0 +1,53 @@
+"""What the page may change of a running source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foveate.app.live.watch import Watch
+from foveate.pipeline.stream import Stream
+
+_KNOWN = ("budget", "keyframe_interval", "paused", "gaze")
+
+
+def apply(watch: Watch, wishes: Any) -> None:
+    """Do what ``wishes``, an object of budget, keyframe_interval, paused and gaze ([x, y] or null), asks for.
+
+    Raises ValueError, in one line, for what cannot be.
+    """
+    if not isinstance(wishes, dict) or not wishes:
+        raise ValueError(f"send an object with some of {', '.join(_KNOWN)}")
+    unknown = [name for name in wishes if name not in _KNOWN]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(_KNOWN)}")
+    stream = watch.stream
+    if stream is None:
+        raise ValueError("the source is not open yet")
+    if "budget" in wishes:
+        stream.set_budget(_whole(wishes["budget"], "budget"))
+        watch.changed["budget"] = wishes["budget"]
+    if "keyframe_interval" in wishes:
+        stream.set_keyframe_interval(_whole(wishes["keyframe_interval"], "keyframe_interval"))
+        watch.changed["keyframe_interval"] = wishes["keyframe_interval"]
+    if "gaze" in wishes:
+        _look(stream, wishes["gaze"])
+    if "paused" in wishes:
+        if not isinstance(wishes["paused"], bool):
+            raise ValueError(f"paused must be true or false, got {wishes['paused']!r}")
+        (watch.pause if wishes["paused"] else watch.resume)()
+
+
+def _whole(value: Any, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    return value
+
+
+def _look(stream: Stream, point: Any) -> None:
+    if point is None:
+        stream.clear_gaze()
+        return
+    numbers = isinstance(point, list) and len(point) == 2 and all(type(value) in (int, float) for value in point)
+    if not numbers:
+        raise ValueError(f"gaze must be two numbers or null, got {point!r}")
+    stream.set_gaze(point[0], point[1])

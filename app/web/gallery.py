@@ -1,0 +1,104 @@
+"""What the page shows: the latest frames of every source. Written by the pipeline, read by any number of watchers.
+
+Nobody ever waits here. A watcher asks for what is newer than what it has; what it is too slow for, it does not see.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from foveate.app.live.watch import Watch
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.sinks.json_lines import record_of
+
+_REMEMBERED = 64  # records that a watcher may lag behind
+_SPAN = 5.0  # seconds over which rates are taken
+
+
+class Shown(NamedTuple):
+    """One frame and its tokens."""
+
+    frame: Frame
+    selection: Selection
+
+
+class _Mark(NamedTuple):
+    at: float  # seconds by time.monotonic()
+    tokens: int
+
+
+class Exhibit:
+    """One source. A Sink to the pipeline."""
+
+    needs_patches = False
+    needs_heat = True
+
+    def __init__(self) -> None:
+        self.latest: Shown | None = None
+        self.watch: Watch | None = None  # set before the source is opened
+        self._size = (0, 0)
+        self._records: deque[Selection] = deque(maxlen=_REMEMBERED)
+        self._marks: deque[_Mark] = deque(maxlen=1000)
+
+    def open(self, header: Header) -> None:
+        """Note the size."""
+        self._size = header.width, header.height
+
+    def write(self, frame: Frame, selection: Selection) -> None:
+        """Take the newest frame."""
+        self._records.append(selection)
+        self._marks.append(_Mark(time.monotonic(), len(selection)))
+        self.latest = Shown(frame, selection)
+
+    def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+    def record(self, selection: Selection) -> dict[str, Any]:
+        """The selection as its line in the output has it; for orjson with OPT_SERIALIZE_NUMPY."""
+        return record_of(selection, self._size)
+
+    def newer_than(self, index: int) -> list[Selection]:
+        """The remembered selections behind frame ``index``."""
+        return [selection for selection in self._records.copy() if selection.index > index]
+
+    def rates(self) -> tuple[float, float]:
+        """Frames and tokens per second of the last seconds; 0.0 where nothing came."""
+        now = time.monotonic()
+        recent = [mark for mark in self._marks.copy() if now - mark.at <= _SPAN]
+        span = sum(after.at - before.at for before, after in pairwise(recent))
+        if span <= 0:
+            return 0.0, 0.0
+        return (len(recent) - 1) / span, sum(mark.tokens for mark in recent[1:]) / span
+
+    def status(self, number: int) -> dict[str, Any]:
+        """All figures of the page, as plain data. Latencies in seconds."""
+        watch = self.watch
+        assert watch is not None, "the exhibit has no source"
+        status, (fps, tokens), latest = watch.current(), self.rates(), self.latest
+        age = None if status.arrived is None else time.monotonic() - status.arrived
+        settings = watch.settings
+        return {
+            "number": number,
+            "name": status.name,
+            "state": "failed" if watch.error is not None else status.state,
+            "reason": status.reason,
+            "for": round(time.monotonic() - status.since, 1) if status.since else None,
+            "age": None if age is None else round(age, 3),
+            "received": status.received,
+            "dropped": status.dropped,
+            "connections": status.connections,
+            "records": watch.tally.frames,
+            "tokens": watch.tally.tokens,
+            "fps": round(fps, 2),
+            "tokens_per_second": round(tokens, 1),
+            "changed": round(latest.selection.changed, 4) if latest is not None else None,
+            "latency_p50": round(watch.latencies.percentile(50), 5),
+            "latency_p99": round(watch.latencies.percentile(99), 5),
+            "paused": watch.paused,
+            "budget": watch.changed.get("budget", settings.budget),
+            "keyframe_interval": watch.changed.get("keyframe_interval", settings.change.keyframe_interval),
+        }
