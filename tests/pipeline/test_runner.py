@@ -507,3 +507,34 @@ def test_each_stage_of_a_shared_thread_has_its_own_times_and_errors(processors: 
         list(Runner(stages, processors))
     assert caught.value is error
     assert error.__notes__ == ["in stage a"]
+
+
+def test_so_many_are_in_flight_and_no_more():
+    """The first stage is asked for a new item only when the caller is through with one."""
+    made = []
+
+    def source(_):
+        for number in range(10):
+            made.append(number)
+            yield number
+
+    def pass_on(items):
+        yield from items
+
+    with Runner([Stage("a", source), Stage("b", pass_on), Stage("c", pass_on)], processors=8, in_flight=2) as runner:
+        for number in runner:
+            time.sleep(0.05)
+            assert len(made) == min(10, number + 2)
+
+
+def test_an_interrupt_ends_a_wait_inside_the_first_stage():
+    waiting = threading.Event()
+
+    def source(_):
+        yield 1
+        waiting.wait(30)
+
+    begin = time.monotonic()
+    with Runner([Stage("a", source)], interrupt=waiting.set) as runner:
+        assert next(iter(runner)) == 1
+    assert time.monotonic() - begin < 0.9

@@ -354,3 +354,36 @@ def test_settings_of_the_cases(cases):
             for selection in stream:
                 if 61 <= selection.index <= 89:
                     assert (selection.age <= selection.index - 30).all()
+
+
+@pytest.mark.parametrize("still", [True, False])
+def test_another_budget_counts_from_the_next_frame_as_in_a_run_of_its_own(still):
+    """Of the kind of case Q4; a still picture must not keep its settled tokens."""
+    pictures = [scene(0 if still else seed) for seed in range(8)]
+    feedback = Feedback()
+    changing = select(pictures, Settings(budget=40), feedback)
+    before = list(itertools.islice(changing, 4))
+    feedback.set_budget(120)
+    after = list(changing)
+    fresh = list(select(pictures, Settings(budget=120)))
+    assert [len(selection) <= 40 for selection in before + after] == [True] * 4 + [False] * 4
+    assert all(same(*pair) for pair in zip(after, fresh[4:], strict=True))
+
+
+def test_another_keyframe_interval():
+    feedback = Feedback()
+    changing = select([scene(0)] * 12, Settings(change=ChangeSettings(keyframe_interval=100)), feedback)
+    assert [next(changing).keyframe for _ in range(4)] == ["first", None, None, None]
+    feedback.keyframe_interval = 3
+    # Frame 4 is 4 frames behind the last keyframe, so one is due; then every third.
+    due = [None, "periodic"]
+    assert [selection.keyframe for selection in changing] == ["periodic", None, *due, None, *due, None]
+
+
+def test_what_the_settings_refuse_cannot_be_set_later(samples):
+    with open_stream(str(samples / "tree.mp4"), budget=9, engine="cpu", allocation={"merge": 2}) as stream:
+        for budget in (0, 3, 2_000_000):
+            with pytest.raises(ValueError, match="budget"):
+                stream.set_budget(budget)
+        with pytest.raises(ValueError, match="keyframe_interval"):
+            stream.set_keyframe_interval(0)

@@ -1,0 +1,289 @@
+"""The page of ``foveate live``, in a real browser, and what programs ask for beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+TOKEN = "a-long-token-0123"
+
+
+class Live:
+    """A ``foveate live`` with its page."""
+
+    def __init__(self, start: Any, address: str, folder: Path, *flags: str) -> None:
+        self.file = folder / "tokens.jsonl"
+        self._log = folder / "log"
+        with self._log.open("wb") as log:
+            self.process = start("live", address, "--web", "127.0.0.1:0", "-o", str(self.file), *flags, stderr=log)
+        self.url = self._url()
+
+    def _url(self) -> str:
+        limit = time.monotonic() + 20
+        while (said := re.search(r"the page is at (\S+)", self.log)) is None or "streaming" not in self.log:
+            assert time.monotonic() < limit, self.log
+            assert self.process.poll() is None, self.log
+            time.sleep(0.05)
+        return said[1]
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def records(self) -> dict[int, dict[str, Any]]:
+        """The records so far, by index."""
+        lines = self.file.read_bytes().rpartition(b"\n")[0].splitlines()[1:]
+        return {record["index"]: record for record in map(json.loads, lines)}
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """Status and body of an answer."""
+        return self.ask(urllib.request.Request(self.url + path, headers=headers))
+
+    def post(self, path: str, body: Any, kind: str = "application/json") -> tuple[int, str]:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.ask(urllib.request.Request(self.url + path, data, {"Content-Type": kind}))
+
+    @staticmethod
+    def ask(request: urllib.request.Request) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+
+@pytest.fixture
+def live(start: Any, mjpeg: Any, tmp_path: Path) -> Live:
+    address = f"http://user:geheim77@127.0.0.1:{mjpeg.port}/stream?rate=20&key=schluessel"
+    return Live(start, address, tmp_path, "--budget", "60")
+
+
+@pytest.fixture
+def moving(start: Any, rtsp: Any, tmp_path: Path) -> Live:
+    return Live(start, rtsp()[1], tmp_path, "--budget", "60")
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page in a real browser; what it logs as an error or a warning fails the test."""
+    if BROWSER is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    said: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        made = browser.new_page(viewport={"width": 1280, "height": 800})
+        made.on("console", lambda message: said.append(message.text))
+        made.on("pageerror", lambda error: said.append(str(error)))
+        yield made
+        browser.close()
+    assert said == []
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 15.0) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def shown(page: Page) -> tuple[int, int]:
+    """The index and the number of tokens of the frame on the canvas."""
+    data = page.locator("#picture[data-index]")
+    return int(data.get_attribute("data-index") or -1), int(data.get_attribute("data-tokens") or -1)
+
+
+def pixels(page: Page, places: list[tuple[int, int]]) -> list[list[int]]:
+    """The canvas' colours there, R, G, B and alpha."""
+    script = """(places) => {
+        const canvas = document.getElementById("picture");
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return places.map(([x, y]) => [...data.slice(4 * (y * canvas.width + x)).slice(0, 4)]);
+    }"""
+    values: list[list[int]] = page.evaluate(script, [list(place) for place in places])
+    return values
+
+
+def test_the_picture_moves_and_the_overlay_is_that_of_its_frame(moving: Live, page: Page) -> None:
+    page.goto(moving.url)
+    first, _ = shown(page)
+    before = page.locator("#picture").screenshot()
+    wait_for(lambda: shown(page)[0] > first + 20)
+    assert page.locator("#picture").screenshot() != before
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Resume").wait_for()
+    page.wait_for_timeout(500)
+    index, count = shown(page)
+    record = moving.records()[index]
+    assert count == len(record["x"]) <= 60
+    finest = [(x, y) for x, y, lod in zip(record["x"], record["y"], record["lod"], strict=True) if lod == 0]
+    # The page draws a token of LOD 0 as a square of 16 pixels in #ffd166; its left edge is 8 pixels from the centre.
+    assert len(finest) > 3
+    assert pixels(page, [(x - 8, y) for x, y in finest[:5]]) == [[0xFF, 0xD1, 0x66, 255]] * len(finest[:5])
+    page.get_by_role("button", name="Resume").click()
+    wait_for(lambda: shown(page)[0] > index + 5)
+
+
+def test_the_controls(moving: Live, page: Page) -> None:
+    page.goto(moving.url)
+    shown(page)
+    assert page.get_by_label("query", exact=False).count() == 0  # there is no query encoder yet
+    page.get_by_label("Budget").fill("20")
+    page.get_by_label("Keyframe interval").fill("5")
+    page.get_by_role("button", name="Apply").click()
+    page.get_by_text("Applied.").wait_for()
+    wait_for(lambda: shown(page)[1] <= 20)
+    page.locator("#picture").click(position={"x": 100, "y": 80})
+    page.get_by_role("button", name="Clear gaze").click()
+    page.locator("#picture").focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_text("Applied.").wait_for()
+    index = shown(page)[0]
+    wait_for(lambda: shown(page)[0] > index + 20)
+    keyframes = [i for i, record in moving.records().items() if i > index and record["keyframe"]]
+    assert keyframes
+    assert {after - before for before, after in pairwise(keyframes)} <= {5}
+    assert "streaming" in page.get_by_role("status").inner_text()
+
+
+def test_on_a_phone_nothing_lies_beside_the_screen(live: Live, page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(live.url)
+    shown(page)
+    page.locator("#figures dt").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for button in page.get_by_role("button").all():
+        box = button.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44  # what a finger hits
+    assert "geheim77" not in page.content()
+    assert "schluessel" not in page.content()
+
+
+def test_a_change_counts_from_the_next_frame_on(moving: Live) -> None:
+    """Of the kind of case Q4. The moving picture has use for far more than four tokens."""
+    live = moving
+    wait_for(lambda: len(live.records()) > 5)
+    last = max(live.records())
+    assert live.post("controls/0", {"budget": 4})[0] == 200
+    wait_for(lambda: max(live.records()) > last + 20)
+    counts = {index: len(record["x"]) for index, record in live.records().items()}
+    change = min(index for index, count in counts.items() if count <= 4)
+    assert last < change <= last + 15  # the request itself takes a moment
+    assert all((count <= 4) == (index >= change) for index, count in counts.items())
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [
+        ({"budget": 0}, "budget"),
+        ({"budget": "many"}, "budget must be a whole number"),
+        ({"keyframe_interval": 0}, "keyframe_interval"),
+        ({"gaze": [1]}, "gaze must be two numbers"),
+        ({"paused": 1}, "paused must be true or false"),
+        ({"colour": "red"}, "'colour' is none of"),
+        ([], "send an object"),
+        (b"{", ""),
+    ],
+)
+def test_wishes_that_cannot_be(wishes: Any, said: str, live: Live) -> None:
+    code, body = live.post("controls/0", wishes)
+    assert code == 422
+    assert said in body
+    assert body.count("\n") == 1
+
+
+def test_what_programs_ask_for(live: Live) -> None:
+    code, body = live.get("healthz")
+    assert (code, json.loads(body)) == (200, {"status": "ok", "states": ["streaming"]})
+    code, body = live.get("metrics")
+    assert code == 200
+    assert re.search(r'^foveate_received_total\{.*source="0".*\} \d+\.0$', body, re.MULTILINE)
+    assert re.search(r'^foveate_state\{.*state="streaming"\} 1\.0$', body, re.MULTILINE)
+    assert not re.search("geheim77|schluessel", body + live.get("status")[1] + live.log)
+    assert live.post("controls/7", {"budget": 9})[0] == 404
+    assert live.post("controls/0", {"budget": 9}, "text/plain")[0] == 415
+    assert live.get("status", Host="evil.example")[0] == 400
+
+
+def test_token_events_are_the_records_of_the_file(live: Live) -> None:
+    events = []
+    with urllib.request.urlopen(live.url + "tokens", timeout=10) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        for line in answer:
+            if line.startswith(b"data: "):
+                events.append(json.loads(line[6:]))
+            if len(events) == 10:
+                break
+    assert [event["index"] for event in events] == list(range(events[0]["index"], events[0]["index"] + 10))
+    wait_for(lambda: events[-1]["index"] in live.records())
+    assert all(live.records()[event["index"]] == event for event in events)
+
+
+def test_a_watcher_that_does_not_read_slows_nothing(live: Live) -> None:
+    with (
+        urllib.request.urlopen(live.url + "frames/0", timeout=10),
+        urllib.request.urlopen(live.url + "tokens", timeout=10),
+    ):
+        before = max(live.records())
+        time.sleep(2.0)
+        status = json.loads(live.get("status")[1])["sources"][0]
+        assert max(live.records()) >= before + 25  # 40 at 20 a second
+        assert status["dropped"] <= 2
+
+
+def test_health_tells_a_lost_server(live: Live, mjpeg: Any) -> None:
+    mjpeg.kill()
+    wait_for(lambda: live.get("healthz")[0] == 503)
+    assert json.loads(live.get("healthz")[1])["states"] == ["reconnecting"]
+
+
+def test_a_token_is_asked_for(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN + "\n")
+    live = Live(start, f"http://127.0.0.1:{mjpeg.port}/stream", tmp_path, "--web-token", str(file))
+    assert live.get("status")[0] == live.get("")[0] == live.get("static/page.js")[0] == 401
+    assert live.get("status", Authorization="Bearer wrong")[0] == 401
+    assert live.get("status", Authorization=f"Bearer {TOKEN}")[0] == 200
+    assert live.get("status", Cookie=f"foveate_token={TOKEN}")[0] == 200
+    assert live.get("healthz")[0] == 200
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with opener.open(live.url + f"?token={TOKEN}", timeout=10) as answer:
+        assert answer.url == live.url  # the token has left the address
+        assert answer.status == 200
+    assert TOKEN not in live.log
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--web", "0.0.0.0:0"], "give --web-token FILE"),
+        (["--web", "8080"], "--web must be HOST:PORT"),
+        (["--web", "127.0.0.1:0", "--web-token", "/nowhere/token"], "cannot be read"),
+    ],
+)
+def test_a_page_that_cannot_be(flags: list[str], said: str, foveate: Any) -> None:
+    code, out, err = foveate("live", "http://127.0.0.1:9/", *flags)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_ctrl_c_ends_it_while_somebody_watches(live: Live) -> None:
+    with urllib.request.urlopen(live.url + "tokens", timeout=10):
+        begin = time.monotonic()
+        live.process.send_signal(2)
+        live.process.wait(10)
+    assert time.monotonic() - begin < 3.0
+    assert live.process.returncode == 130
