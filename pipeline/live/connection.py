@@ -41,6 +41,8 @@ class Connection:
         latest = live.policy == "latest"
         self.channel = Channel(_LATEST_DEPTH, "latest") if latest else Channel(_EVERY_DEPTH, "wait")
         self.feed: LiveFeed | None = None  # set before the first Arrival
+        self.received = 0  # pictures so far
+        self.arrived: float | None = None  # when the latest of them came, seconds by time.monotonic()
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
         self._opening = target, live, source
         self._damage = damage
@@ -76,7 +78,9 @@ class Connection:
         tick = float(feed.time_base)
         for number, picture in enumerate(FrameDecoder(feed, self._damage).frames()):
             stamp = picture.pts * tick if feed.stamped and picture.pts is not None else None
-            self.channel.put(Arrival(picture, number, stamp, time.monotonic()))
+            now = time.monotonic()
+            self.received, self.arrived = number + 1, now
+            self.channel.put(Arrival(picture, number, stamp, now))
 
     def next(self, limit: float) -> Any:
         """The next Arrival, or END. Raises TimeoutError after ``limit`` seconds, and Cancelled."""

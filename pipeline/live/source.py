@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -48,8 +49,7 @@ class LiveSource:
         self._orientations = OrientationReader()
         self._cancelled = threading.Event()
         self._before = 0  # pictures of earlier connections
-        self._handed = 0  # pictures handed out
-        self._received = 0  # pictures of the present connection, the dropped ones included
+        self._dropped = 0  # of those
         self._fresh = True  # no picture of the present connection was handed out yet
         self._connection: Connection | None = None
         try:
@@ -62,8 +62,20 @@ class LiveSource:
 
     @property
     def status(self) -> Status:
-        """How it fares."""
-        return self._board.status
+        """How it fares, also while nobody takes its pictures."""
+        status, connection = self._board.status, self._connection
+        if connection is None or connection.arrived is None:
+            return status
+        silent = time.monotonic() - connection.arrived
+        if status.state == "streaming" and silent > self._live.stall_timeout:
+            reason = f"no picture for {self._live.stall_timeout:g} s"
+            status = replace(status, state="stalled", reason=reason, since=connection.arrived)
+        return replace(
+            status,
+            received=self._before + connection.received,
+            dropped=self._dropped + connection.channel.dropped,
+            arrived=connection.arrived,
+        )
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield Frames as they come. Raises SourceError where it is of no use to try again, and Cancelled."""
@@ -79,7 +91,7 @@ class LiveSource:
     def close(self) -> None:
         """Leave the connection. Safe to call twice; called by the thread that reads."""
         self._frames = iter(())
-        connection, self._connection = self._connection, None
+        connection = self._connection
         if connection is not None:
             connection.leave(_FAREWELL if self.status.state == "streaming" else 0.0)
         self._board.enter("closed")
@@ -150,8 +162,8 @@ class LiveSource:
 
     def _again(self) -> Arrival | None:
         """Connect again; the first picture, or None where it did not work."""
-        self._before += self._received
-        self._received = 0
+        self._before += self._present().received
+        self._dropped += self._present().channel.dropped
         self._connect()
         return self._next()
 
@@ -163,7 +175,7 @@ class LiveSource:
         if isinstance(error, RefusedError) or (error is not None and not isinstance(error, FoveateError)):
             self._board.enter("failed", self._plain(connection.reason))
             raise error
-        return connection.reason
+        return f"{self._target.name}: {self._plain(connection.reason)}"
 
     def _finished(self) -> bool:
         feed = self._present().feed
@@ -191,16 +203,12 @@ class LiveSource:
             self._clock.reconnected()
             self._backoff.reset()
             self._board.connected()
-        self._received = arrival.number + 1
-        index = self._before + arrival.number
-        self._handed += 1
-        self._board.count(index + 1, index + 1 - self._handed, arrival.arrived)
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)
         moment = Moment(placed.captured, arrival.arrived)
         return replace(
             self._upright(arrival.picture),
-            index=index,
+            index=self._before + arrival.number,
             seconds=placed.seconds,
             discontinuity=placed.jumped or again,
             live=moment,

@@ -64,8 +64,3 @@ class Board:
         """Count a connection that led to a picture."""
         with self._lock:
             self._status = replace(self._status, connections=self._status.connections + 1)
-
-    def count(self, received: int, dropped: int, arrived: float) -> None:
-        """Set what was received and dropped so far, and when the latest picture came."""
-        with self._lock:
-            self._status = replace(self._status, received=received, dropped=dropped, arrived=arrived)

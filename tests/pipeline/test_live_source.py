@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -73,7 +75,8 @@ def test_a_slow_consumer_sees_fresh_frames_and_every_drop_is_counted(rtsp: Any) 
     assert indices[-1] > 70  # 25 frames of 0.2 s are 125 pictures; those that wait are not counted yet
     assert status is not None
     skipped = indices[-1] + 1 - len(indices)
-    assert 0 <= status.dropped - skipped <= 30  # those dropped between the last one seen and the latest one received
+    assert 0 <= status.dropped - skipped <= 30  # those dropped since the last one seen
+    assert status.received - status.dropped - len(indices) <= 5 + 2  # those that wait, and those in flight
 
 
 def test_every_drops_none(rtsp: Any) -> None:
@@ -181,6 +184,32 @@ def test_a_stream_that_stalls_can_be_closed_at_once(mjpeg: Any) -> None:
         time.sleep(0.5)
         begin = time.monotonic()
     assert time.monotonic() - begin < 1.0
+
+
+def test_a_silence_shows_also_while_nobody_takes_pictures(mjpeg: Any) -> None:
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?stop=30") as stream:
+        next(stream)
+        time.sleep(30 / 25 + 0.7 + 0.5)
+        status = stream.status
+        assert status is not None
+        assert (status.state, status.received) == ("stalled", 30)
+        assert 30 - 1 - 5 - 2 <= status.dropped <= 30 - 1  # at most 5 wait and 2 are in flight
+
+
+def test_a_film_on_a_web_server_ends(cases: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(cases)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with opened(f"http://127.0.0.1:{server.server_port}/T8_one.mp4", policy="every") as stream:
+            assert [selection.index for selection in stream] == [0]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
 def test_twenty_starts_and_stops_leave_nothing(mjpeg: Any) -> None:
