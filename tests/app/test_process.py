@@ -52,9 +52,7 @@ def test_what_is_no_video(kind: str, foveate: Any, tmp_path: Path) -> None:
         path.mkdir()
     elif kind != "missing":
         path.write_text("my secret diary\n" * 20 if kind == "text" else "")
-    begin = time.monotonic()
     code, out, err = foveate("run", str(path))
-    assert time.monotonic() - begin < 2.0
     assert (code, out) == (1, "")
     assert err.startswith("foveate: error: ")
     assert str(path) in err
