@@ -17,6 +17,7 @@ from foveate.pipeline.channel import Cancelled, Channel
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.live.feed import LiveFeed
+from foveate.pipeline.live.pace import Pace
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.decoding import FrameDecoder
@@ -75,9 +76,11 @@ class Connection:
             self.channel.close()
 
     def _decode(self, feed: LiveFeed) -> None:
-        tick = float(feed.time_base)
+        tick, pace = float(feed.time_base), Pace()
         for number, picture in enumerate(FrameDecoder(feed, self._damage).frames()):
             stamp = picture.pts * tick if feed.stamped and picture.pts is not None else None
+            if feed.bursts:
+                time.sleep(pace.pause(stamp, time.monotonic()))
             now = time.monotonic()
             self.received, self.arrived = number + 1, now
             self.channel.put(Arrival(picture, number, stamp, now))

@@ -55,6 +55,7 @@ class LiveFeed:
         self.decoder = stream.codec_context
         self.time_base = stream.time_base or Fraction(1, 90_000)
         self.stamped = not (form.flags & _NO_TIMESTAMPS or form.name in _COUNTED or form.name.endswith("_pipe"))
+        self.bursts = form.name == "hls"  # pictures come a segment at a time
         self.rate = declared_rate(stream)
         self.average_rate = average_rate(stream) if self.stamped else None
         aspect = stream.sample_aspect_ratio

@@ -64,14 +64,16 @@ def test_pictures_come_with_their_times(rtsp: Any) -> None:
 def test_a_slow_consumer_sees_fresh_frames_and_every_drop_is_counted(rtsp: Any) -> None:
     """Case L1, in short: at 200 ms a frame the age stays below 1 s, and does not grow."""
     _, address = rtsp()
-    ages, indices = [], []
+    ages, indices, held = [], [], []
     with opened(address) as stream:
         for selection in islice(stream, 25):
+            held.append((threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))))
             ages.append(time.time() - selection.extras["arrived"])
             indices.append(selection.index)
             time.sleep(0.2)
         status = stream.status
     assert max(ages[3:]) <= 1.0
+    assert len(set(held[3:])) == 1  # threads and descriptors
     assert indices[-1] > 70  # 25 frames of 0.2 s are 125 pictures; those that wait are not counted yet
     assert status is not None
     skipped = indices[-1] + 1 - len(indices)
