@@ -9,6 +9,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice, pairwise
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import pytest
@@ -158,6 +159,28 @@ def test_a_refused_password_is_not_tried_again(mjpeg: Any) -> None:
     with pytest.raises(SourceError, match="refused the user or password") as caught:
         opened(f"{address}/refused", told, wait=True)
     assert "secret" not in str(caught.value)
+    assert [(status.state, status.tries) for status in told] == [("failed", 1)]
+
+
+class _Unauthorized(BaseRequestHandler):
+    """An RTSP server that refuses everybody (RFC 2326, 11.1)."""
+
+    def handle(self) -> None:
+        while request := self.request.recv(4096):
+            number = next(line for line in request.split(b"\r\n") if line.lower().startswith(b"cseq"))
+            self.request.sendall(
+                b'RTSP/1.0 401 Unauthorized\r\n%s\r\nWWW-Authenticate: Basic realm="a"\r\n\r\n' % number
+            )
+
+
+def test_rtsp_that_refuses_the_password() -> None:
+    told: list[Status] = []
+    with ThreadingTCPServer(("127.0.0.1", 0), _Unauthorized) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(SourceError, match="refused the user or password"):
+            opened(f"rtsp://user:secret@127.0.0.1:{server.server_address[1]}/a", told, wait=True)
+        server.shutdown()
     assert [(status.state, status.tries) for status in told] == [("failed", 1)]
 
 
