@@ -22,7 +22,7 @@ from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.decoding import FrameDecoder
 
-_LATEST_DEPTH = 5  # pictures that may wait, so that two that come together are no loss; they are at most so old
+_LATEST_DEPTH = 3  # pictures that may wait, so that two that come together are no loss; they are at most so old
 _EVERY_DEPTH = 8  # pictures that wait for a reader that wants every one
 
 
