@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from pathlib import Path
 from typing import Any
 
@@ -128,9 +127,7 @@ def test_a_truncated_file_gives_what_it_holds(
     ],
 )
 def test_what_is_no_video_is_one_line(name: str, reason: str, cases: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    begin = time.monotonic()
     assert run(str(cases / name)) == 1
-    assert time.monotonic() - begin < 2
     out, err = capfd.readouterr()
     assert out == ""
     assert err.count("\n") == 1

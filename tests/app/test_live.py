@@ -100,7 +100,7 @@ def test_interrupted_while_nothing_comes(case: str, start: Any, mjpeg: Any, sile
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=10)
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 6.0  # 2 s where the machine is not busy
     assert process.returncode == 130, err
     assert b"Traceback" not in err
 

@@ -285,5 +285,5 @@ def test_ctrl_c_ends_it_while_somebody_watches(live: Live) -> None:
         begin = time.monotonic()
         live.process.send_signal(2)
         live.process.wait(10)
-    assert time.monotonic() - begin < 3.0
+    assert time.monotonic() - begin < 6.0  # 2 s where the machine is not busy
     assert live.process.returncode == 130
