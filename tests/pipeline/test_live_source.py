@@ -107,9 +107,7 @@ def test_a_server_that_restarts(rtsp: Any) -> None:
         later = next(selection for selection in stream if selection.keyframe == "discontinuity")
         status = stream.status
     assert status is not None
-    assert (
-        time.monotonic() - begin < 2.0 + 5.0 + 5.0
-    )  # the server's own start takes a while
+    assert time.monotonic() - begin < 2.0 + 5.0 + 5.0  # the server's own start takes a while
     assert later.index > before.index
     assert later.time - before.time == pytest.approx(time.monotonic() - begin, abs=3)
     assert status.connections == 2
