@@ -32,7 +32,7 @@ def _load() -> ctypes.CDLL:
 
 
 def kernel(name: str, *arguments: type[Any], result: type[Any] | None = None) -> Any:
-    """The compiled function ``name``. Its arguments are pointers where no type says otherwise."""
+    """The compiled function ``name``, which takes ``arguments`` (POINTER for any pointer) and returns ``result``."""
     function = getattr(LIBRARY, name)
     function.argtypes = arguments
     function.restype = result

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.native.levels import Pyramid
 from foveate.pipeline.native.library import POINTER, Plane, address, kernel, plane
+from foveate.pipeline.selection import PATCH
 
 _paint_tokens = kernel("paint_tokens", POINTER, POINTER, POINTER, POINTER, POINTER, ctypes.c_int32)
 
@@ -30,7 +31,7 @@ def paint_tokens(
     if not len(lod):
         return
     rows, columns = planes[0].shape
-    side = 16 << lod.astype(np.int64)
+    side = PATCH << lod.astype(np.int64)
     if lod.max() > TOP_LEVEL or min(row.min(), column.min()) < 0:
         raise ValueError(f"tokens must have LOD 0..{TOP_LEVEL} and places of 0 or more, got {lod.max()}")
     if ((row + 1) * side).max() > rows or ((column + 1) * side).max() > columns:
