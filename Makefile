@@ -13,7 +13,7 @@ test: .venv/ready .types/foveate
 # Needs a card: a test that would be skipped without one fails.
 test-gpu: .venv/ready
 	.venv/bin/python -m pip install -q -e '.[cuda]'
-	.venv/bin/python -m pytest -m gpu --gpu-required
+	.venv/bin/python -m pytest -m gpu --gpu-required tests/cuda
 
 .venv/ready: pyproject.toml $(wildcard pipeline/native/*.c pipeline/native/*.h)
 	$(PYTHON) -m venv .venv

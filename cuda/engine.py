@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.device import Device, Stream
@@ -19,7 +19,7 @@ from foveate.cuda.work import Work
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing
-from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.selection import KeyframeReason, Step
 from foveate.pipeline.settings import Settings
@@ -143,8 +143,7 @@ class _Session:
             self._cascade = Cascade(device, self._pixels.state, settings, feedback, stream, flow)
             undo.callback(self._cascade.free)
             self._work = Work(device, self._pixels, self._cascade)
-            on_host = not isinstance(frame, DeviceFrame)
-            self._staging = Staging(device, memory, cast(Frame, frame), _SLOTS, stream) if on_host else None
+            self._staging = None if isinstance(frame, DeviceFrame) else Staging(device, memory, frame, _SLOTS, stream)
             self._slots = [_Slot(memory) for _ in range(_SLOTS)]
             for slot in self._slots:
                 undo.callback(slot.free)
@@ -191,8 +190,7 @@ class _Session:
         with self._device.errors():
             if not done.query():  # to wait would hand the interpreter over, even where there is nothing to wait for
                 done.synchronize()
-        selection = self._cascade.selection(cast(Frame, arrived.frame), arrived.slot)
-        return Step(cast(Frame, arrived.frame), selection)
+        return Step(arrived.frame, self._cascade.selection(arrived.frame, arrived.slot))
 
     def forget_before(self) -> None:
         """Release the session before this one, whose last frame has been unpacked."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foveate.cuda.decode.surfaces import Surface
 from foveate.cuda.memory import DeviceArray
 from foveate.cuda.state import FRAME_INPUT
-from foveate.pipeline.frames import Colour, Frame, Plane
+from foveate.pipeline.frames import Colour, Frame, Moment, Plane
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +31,7 @@ class DeviceFrame:
     chroma_row: int  # the row of ``pixels`` at which chroma begins
     colour: Colour
     discontinuity: bool = False
+    live: Moment | None = None  # files only, so far
 
     @property
     def pixels(self) -> DeviceArray:
@@ -58,7 +59,7 @@ class DeviceFrame:
         pixels = narrowed(self.surface.download())
         rows, columns = (self.height + 1) // 2, (self.width + 1) // 2
         pairs = pixels[self.chroma_row : self.chroma_row + rows, : 2 * columns]
-        return pixels[: self.height, : self.width], pairs[:, 0::2], pairs[:, 1::2]
+        return pixels[: self.height, : self.width], pairs[:, 0::2].copy(), pairs[:, 1::2].copy()
 
     def describe(self, into: NDArray[np.void]) -> None:
         """Fill in the planes of a FRAME_INPUT."""

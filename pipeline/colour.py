@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.frames import Colour, Frame, Matrix, Plane
+from foveate.pipeline.frames import Colour, FrameView, Matrix, Plane
 
 Samples = NDArray[np.uint8] | NDArray[np.float32]
 
@@ -61,7 +61,7 @@ def to_rgb(luma: Samples, cb: Samples | None, cr: Samples | None, colour: Colour
     return rgb
 
 
-def picture_rgb(frame: Frame) -> NDArray[np.uint8]:
+def picture_rgb(frame: FrameView) -> NDArray[np.uint8]:
     """The whole picture as R'G'B' uint8[H, W, 3].
 
     4:2:0 chroma is upsampled bilinearly, its samples taken to lie in the centre of each 2x2 block.

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 
 PATCH = 16  # a token has PATCH x PATCH samples, whatever its LOD
 
@@ -93,5 +93,5 @@ class Header:
 class Step(NamedTuple):
     """A frame and the tokens chosen from it."""
 
-    frame: Frame
+    frame: FrameView
     selection: Selection

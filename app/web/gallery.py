@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from foveate.app.live.watch import Watch
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.json_lines import record_of
 
@@ -22,7 +22,7 @@ _SPAN = 5.0  # seconds over which rates are taken
 class Shown(NamedTuple):
     """One frame and its tokens."""
 
-    frame: Frame
+    frame: FrameView
     selection: Selection
 
 
@@ -48,7 +48,7 @@ class Exhibit:
         """Note the size."""
         self._size = header.width, header.height
 
-    def write(self, frame: Frame, selection: Selection) -> None:
+    def write(self, frame: FrameView, selection: Selection) -> None:
         """Take the newest frame."""
         self._records.append(selection)
         self._marks.append(_Mark(time.monotonic(), len(selection)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 
 
@@ -17,7 +17,7 @@ class Sink(Protocol):
     def open(self, header: Header) -> None:
         """Write what comes before the first record. Raises SinkError."""
 
-    def write(self, frame: Frame, selection: Selection) -> None:
+    def write(self, frame: FrameView, selection: Selection) -> None:
         """Write one record. ``frame`` is the picture that ``selection`` was chosen from. Raises SinkError."""
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from foveate.pipeline.errors import SinkError
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, refuse_source
 from foveate.pipeline.sinks.header import header_json
@@ -47,7 +47,7 @@ class JsonLinesSink:
         self._descriptor = _standard_output() if self._path is None else _created(self._path, header)
         self._write_line(header_json(header))
 
-    def write(self, frame: Frame, selection: Selection) -> None:
+    def write(self, frame: FrameView, selection: Selection) -> None:
         """Write one record. Raises SinkError, BrokenPipeError."""
         self._write_line(orjson.dumps(record_of(selection, self._size), option=orjson.OPT_SERIALIZE_NUMPY))
         self.records += 1

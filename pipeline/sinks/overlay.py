@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, refuse_source
 from foveate.pipeline.sinks.overlay_picture import OverlayPicture
@@ -32,7 +32,7 @@ class OverlaySink:
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
-    def write(self, frame: Frame, selection: Selection) -> None:
+    def write(self, frame: FrameView, selection: Selection) -> None:
         """Draw and encode one picture. Raises SinkError."""
         assert self._picture is not None, "the sink is not open"
         assert self._video is not None, "the sink is not open"

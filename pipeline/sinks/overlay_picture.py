@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.overlay_heat import HeatScale, draw_heat
 from foveate.pipeline.sinks.overlay_layout import Image, fitted, layout_for
@@ -22,7 +22,7 @@ class OverlayPicture:
         budget = header.config.get("budget")
         self._budget = budget if isinstance(budget, int) else None
 
-    def draw(self, frame: Frame, selection: Selection) -> Image:
+    def draw(self, frame: FrameView, selection: Selection) -> Image:
         """R'G'B' uint8[layout.height, layout.width, 3] of one frame.
 
         Raises KeyError where the selection has no map "score".

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import cv2
 import numpy as np
 
 from foveate.pipeline.colour import picture_rgb
-from foveate.pipeline.frames import Frame, Plane
+from foveate.pipeline.frames import Frame, FrameView, Plane
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.sinks.overlay_layout import Image, Map
 
@@ -27,14 +25,14 @@ def enlarged(coarse: Map, step: int, selection: Selection, shape: tuple[int, ...
     return image
 
 
-def picture_at(frame: Frame, width: int, height: int) -> Image:
+def picture_at(frame: FrameView, width: int, height: int) -> Image:
     """The frame's picture at another size: reduced by areas, or enlarged so that pixels stay pixels."""
     if width < frame.width or height < frame.height:  # planes first, which leaves less to convert
         chroma = frame.chroma
         if chroma is not None:
             size = ((width + 1) // 2, (height + 1) // 2) if frame.subsampled else (width, height)
             chroma = _reduced(chroma[0], *size), _reduced(chroma[1], *size)
-        return picture_rgb(replace(frame, luma=_reduced(frame.luma, width, height), chroma=chroma))
+        return picture_rgb(Frame(frame.index, frame.seconds, _reduced(frame.luma, width, height), chroma, frame.colour))
     image = np.empty((height, width, 3), np.uint8)
     cv2.resize(picture_rgb(frame), (width, height), image, interpolation=cv2.INTER_NEAREST)
     return image

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from foveate.pipeline.errors import SinkError
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, part_of
 from foveate.pipeline.sinks.header import header_json
@@ -74,7 +74,7 @@ class ParquetSink:
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
-    def write(self, frame: Frame, selection: Selection) -> None:
+    def write(self, frame: FrameView, selection: Selection) -> None:
         """Keep one row, and write the row group when it is full. Raises SinkError."""
         self._pending.append({name: _value(selection, name) for name in self._schema.names})
         if len(self._pending) >= ROWS_PER_GROUP:

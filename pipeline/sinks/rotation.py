@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, refuse_source
 from foveate.pipeline.sinks.json_lines import JsonLinesSink
@@ -54,7 +54,7 @@ class RotatingLinesSink:
             raise cannot_write(self._path, error) from error
         self._begin()
 
-    def write(self, frame: Frame, selection: Selection) -> None:
+    def write(self, frame: FrameView, selection: Selection) -> None:
         """Write one record, to a new file where the present one is full. Raises SinkError."""
         assert self._lines is not None, "the sink is not open"
         if self._due(self._lines):

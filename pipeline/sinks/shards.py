@@ -39,7 +39,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import PATCH, Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, write_whole
 from foveate.pipeline.sinks.header import header_json
@@ -90,7 +90,7 @@ class ShardSink:
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
-    def write(self, frame: Frame, selection: Selection) -> None:
+    def write(self, frame: FrameView, selection: Selection) -> None:
         """Keep one record, and save the shard when it is full. Raises SinkError."""
         assert selection.patches is not None, "the selection holds no patches"
         self._pending.append(replace(selection, maps={}, extras={}))

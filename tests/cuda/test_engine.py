@@ -21,6 +21,7 @@ from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import AllocationSettings, Settings, SourceSettings
+from foveate.pipeline.sinks.overlay import OverlaySink
 from foveate.pipeline.sources import open_source
 
 pytestmark = pytest.mark.gpu
@@ -172,6 +173,18 @@ def test_the_hardware_decodes_what_pyav_decodes(clip: str, samples: Path) -> Non
         assert mine.time == other.time
         for name in ("x", "y", "lod", "score", "age", "fresh"):
             assert np.array_equal(getattr(mine, name), getattr(other, name)), (mine.index, name)
+
+
+def test_the_overlay_draws_what_the_hardware_decoded(samples: Path, tmp_path: Path) -> None:
+    path = samples / "pedestrians.mp4"
+    outs = [tmp_path / f"{engine}.mp4" for engine in ("cuda", "cpu")]
+    for out in outs:
+        alone = {"engine": out.stem, "source": {"frames": 6}, "cache": {"enabled": False}}  # without flow both agree
+        with open_stream(str(path), sinks=[OverlaySink(str(out))], **alone) as stream:
+            assert len(list(stream)) == 6
+    for mine, expected in zip(*(read(out, 6) for out in outs), strict=True):
+        # The same picture, but for scores' last bits in the heat map: less than a level of what 8 bits round.
+        assert np.abs(mine.luma.astype(int) - expected.luma).mean() < 1
 
 
 def test_pictures_come_to_the_host_when_asked_for(samples: Path) -> None:
