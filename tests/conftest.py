@@ -22,6 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--gpu-required", action="store_true", help="fail where a test finds no GPU, instead of skipping")
 
 
+@pytest.fixture(autouse=True)
+def only_marked_tests_see_a_gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ``auto`` is the CPU engine in all other tests, also where there is a card."""
+    if request.node.get_closest_marker("gpu") is None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # for the processes that a test starts
+        monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: "hidden from this test")
+
+
 @pytest.fixture(scope="session")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the inputs of tests/cases/make_cases.sh, shared by all workers of a session."""
