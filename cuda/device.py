@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +19,7 @@ Stream = Any
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: never waits for the legacy default stream
 _PACKAGES = ("pycuda.driver", "cuda.bindings.driver", "cuda.bindings.nvrtc")
+_DRIVER = Path("/dev/nvidiactl")
 INSTALL = "pip install 'foveate[cuda]'"
 
 
@@ -45,6 +49,13 @@ def gpu_problem() -> str | None:
     except driver.Error as error:
         return f"the NVIDIA driver does not answer ({_first_line(error)})"
     return None if count else "the NVIDIA driver finds no device"
+
+
+def gpu_expected() -> bool:
+    """True where there is a sign of an NVIDIA GPU, its driver's device file or the package for it, and none is hidden."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    return _DRIVER.exists() or importlib.util.find_spec("pycuda") is not None
 
 
 _held = threading.local()  # per thread: the context, and how many Devices hold it

@@ -35,6 +35,7 @@ class CudaEngine:
     """See pipeline.engine.Engine. All three stages, and a source with frames on the device, share one thread."""
 
     name: Final = "cuda"
+    notes: tuple[str, ...] = ()
     shares_thread: Sharing = "always"
 
     def __init__(self, settings: Settings, feedback: Feedback, flow: GivenFlow | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 
+_LOG = logging.getLogger("foveate")
+
 
 class Engine(Protocol):
     """Three stages between Decode and Output. What passes between them is the engine's own, and immutable.
@@ -25,6 +28,10 @@ class Engine(Protocol):
     @property
     def name(self) -> str:
         """As the settings name it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the header says of the choice of this engine: why it is not the one that was to be expected."""
 
     @property
     def shares_thread(self) -> Sharing:
@@ -43,11 +50,13 @@ class Engine(Protocol):
 def open_engine(settings: Settings, feedback: Feedback) -> Engine:
     """The engine that the settings ask for; ``auto`` takes the GPU where there is one.
 
+    Where it does not, although there is a sign of a GPU, a warning says why, once, and so do the engine's notes.
+
     Raises EngineError where this machine cannot run it.
     """
     if settings.engine == "cpu":
         return CpuEngine(settings, feedback)
-    from foveate.cuda.device import gpu_problem  # not before it is asked for: the CPU engine does without
+    from foveate.cuda.device import gpu_expected, gpu_problem  # not before it is asked for: the CPU engine does without
 
     problem = gpu_problem()
     if problem is None:
@@ -56,7 +65,11 @@ def open_engine(settings: Settings, feedback: Feedback) -> Engine:
         return CudaEngine(settings, feedback)
     if settings.engine == "cuda":
         raise EngineError(f"engine 'cuda' cannot run here: {problem}; use --engine cpu")
-    return CpuEngine(settings, feedback)
+    if not gpu_expected():
+        return CpuEngine(settings, feedback)
+    note = f"engine cpu instead of cuda: {problem}"
+    _LOG.warning("%s; --engine cpu says so without this warning", note)
+    return CpuEngine(settings, feedback, (note,))
 
 
 def open_decoder(engine: Engine, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:

@@ -22,7 +22,8 @@ class CpuEngine:
     name = "cpu"
     shares_thread = True
 
-    def __init__(self, settings: Settings, feedback: Feedback) -> None:
+    def __init__(self, settings: Settings, feedback: Feedback, notes: tuple[str, ...] = ()) -> None:
+        self.notes = notes
         self._settings = settings
         self._feedback = feedback
 

@@ -323,6 +323,16 @@ def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu(samples, monkeypatch)
         assert len(list(stream)) == 2
 
 
+@pytest.mark.parametrize("expected", [True, False])
+def test_auto_warns_once_where_a_gpu_was_to_be_expected(expected, samples, monkeypatch, caplog):
+    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: "the driver does not answer")
+    monkeypatch.setattr("foveate.cuda.device.gpu_expected", lambda: expected)
+    with open_stream(str(samples / "tree.mp4"), source={"frames": 2}) as stream:
+        notes = [note for note in stream.header.notes if "the driver does not answer" in note]
+        list(stream)
+    assert len(notes) == len([m for m in caplog.messages if "the driver does not answer" in m]) == int(expected)
+
+
 def test_a_stream_left_half_way_leaves_no_thread(samples):
     before = threading.active_count()
     with open_stream(str(samples / "pedestrians.mp4")) as stream:
