@@ -52,7 +52,7 @@ def gpu_problem() -> str | None:
 
 
 def gpu_expected() -> bool:
-    """True where there is a sign of an NVIDIA GPU, its driver's device file or the package for it, and none is hidden."""
+    """True where there is a sign of an NVIDIA GPU, its driver or its package for it, and none is hidden."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return False
     return _DRIVER.exists() or importlib.util.find_spec("pycuda") is not None

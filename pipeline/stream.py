@@ -94,9 +94,8 @@ class Stream:
         self.settings = settings
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
-        self.header = Header(
-            info.name, info.width, info.height, info.fps, config, info.start, (*info.notes, *engine.notes)
-        )
+        notes = (*info.notes, *engine.notes)
+        self.header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes)
         # Without sinks there is nothing to do but to hand on: that needs no thread beside one that is never left.
         output_shares: Sharing = "always" if not sinks and engine.shares_thread == "always" else False
         self._runner = Runner(
