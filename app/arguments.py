@@ -6,7 +6,7 @@ import contextlib
 import functools
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, pairwise, takewhile
 from typing import Any
@@ -15,7 +15,7 @@ import tyro
 from pydantic import ValidationError
 
 from foveate.app.complaints import complaint, nearest
-from foveate.app.flags import chosen, run_flags, spelling, spellings
+from foveate.app.flags import SHORT, chosen, run_flags, spelling, spellings
 from foveate.app.presets import load_preset
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
@@ -49,6 +49,7 @@ def parsed_settings(
 
     Raises as run_arguments does.
     """
+    arguments = list(_with_negatives(arguments))
     config = _config_in(arguments)
     preset = load_preset(config)
     parsed = parse(flags(preset), arguments, command)
@@ -91,6 +92,25 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
         if not end.code:
             raise
         raise SettingsError(f"{_one_line(said.getvalue(), command)}; see foveate {command} --help") from None
+
+
+def _with_negatives(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments, with each value of --query joined to it, so that ``-sky`` is not taken for a flag."""
+    asking = False
+    for argument, following in pairwise([*arguments, None]):
+        assert argument is not None
+        if _is_flag(argument):
+            asking = argument == "--query"
+            if not asking or following is None or _is_flag(following):
+                yield argument
+        else:
+            yield f"--query={argument}" if asking else argument
+
+
+def _is_flag(argument: str) -> bool:
+    """True for --long and the short flags there are, but not for ``-sky``."""
+    name = argument.partition("=")[0]
+    return name[:2] == "--" or name in ("-h", *SHORT.values())
 
 
 def _config_in(arguments: Sequence[str]) -> str | None:

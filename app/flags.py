@@ -22,7 +22,7 @@ _PLAIN: Final = frozenset(  # no prefix
     | {("live", name) for name in ("policy", "transport", "connect_timeout", "stall_timeout", "wait")}
 )
 _OTHERWISE: Final[dict[Keys, list[str]]] = {("source", "frames"): ["--max-frames"]}
-_SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
+SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
 _ABOUT: Final = """Choose the tokens of every frame of a video.
 
   foveate run clip.mp4 > tokens.jsonl
@@ -169,7 +169,7 @@ def _repeatable(name: str, metavar: str, text: str) -> Flag:
 
 
 def _short(name: str) -> list[str]:
-    return [_SHORT[name]] if name in _SHORT else []
+    return [SHORT[name]] if name in SHORT else []
 
 
 def _mirror(name: str, about: str, flags: Iterable[Flag]) -> type[Any]:

@@ -59,7 +59,6 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
 
     Raises SourceError, SettingsError, EngineError, SinkError, and BrokenPipeError where a reader went away.
     """
-    refuse_query(arguments.settings.query)
     if is_live(arguments.address):
         raise SourceError(f"{shown(arguments.address)} is a live source; give it to foveate live")
     outputs = _outputs(arguments)
@@ -87,12 +86,6 @@ def _outputs(arguments: RunArguments) -> tuple[str, ...]:
         if places.count(place) > 1:
             raise SettingsError(f"--out {output!r} is named twice; give every output a file of its own")
     return outputs
-
-
-def refuse_query(query: Sequence[str]) -> None:
-    """Raise SettingsError where there is a query."""
-    if query:
-        raise SettingsError(f"query {query[0]!r}: this version has no query encoder yet; run without --query")
 
 
 def _bar(stream: Stream, arguments: RunArguments, outputs: Sequence[str]) -> tuple[str, int | None, bool]:

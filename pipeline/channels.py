@@ -22,8 +22,12 @@ class Channel:
     high: float = 1.0
 
 
+EMBEDDING = "clip"
+"""What the names of the embedding channels begin with."""
+
+
 def _embedding(index: int) -> Channel:
-    return Channel(f"clip{index}", "embedding", "mean", None, ("luma", "chroma", "flow"), -1.0, 1.0)
+    return Channel(f"{EMBEDDING}{index}", "embedding", "mean", None, ("luma", "chroma", "flow"), -1.0, 1.0)
 
 
 CHANNELS: tuple[Channel, ...] = (

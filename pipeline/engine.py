@@ -11,10 +11,12 @@ from foveate.pipeline.chain import Sharing
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
+from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 
+_MISSING = "it has no queries and embedding channels yet"
 _LOG = logging.getLogger("foveate")
 
 
@@ -47,18 +49,18 @@ class Engine(Protocol):
         """Yield one Step per State: the Selection."""
 
 
-def open_engine(settings: Settings, feedback: Feedback) -> Engine:
-    """The engine that the settings ask for; ``auto`` takes the GPU where there is one.
+def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = None) -> Engine:
+    """The engine that the settings ask for; ``auto`` takes the GPU where there is one, and what is asked can be done.
 
     Where it does not, although there is a sign of a GPU, a warning says why, once, and so do the engine's notes.
 
     Raises EngineError where this machine cannot run it.
     """
     if settings.engine == "cpu":
-        return CpuEngine(settings, feedback)
+        return CpuEngine(settings, feedback, asked)
     from foveate.cuda.device import gpu_expected, gpu_problem  # not before it is asked for: the CPU engine does without
 
-    problem = gpu_problem()
+    problem = gpu_problem() or (_MISSING if asked is not None else None)
     if problem is None:
         from foveate.cuda.engine import CudaEngine
 
@@ -66,10 +68,10 @@ def open_engine(settings: Settings, feedback: Feedback) -> Engine:
     if settings.engine == "cuda":
         raise EngineError(f"engine 'cuda' cannot run here: {problem}; use --engine cpu")
     if not gpu_expected():
-        return CpuEngine(settings, feedback)
+        return CpuEngine(settings, feedback, asked)
     note = f"engine cpu instead of cuda: {problem}"
     _LOG.warning("%s; --engine cpu says so without this warning", note)
-    return CpuEngine(settings, feedback, (note,))
+    return CpuEngine(settings, feedback, asked, (note,))
 
 
 def open_decoder(engine: Engine, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from foveate.pipeline.channels import CHANNELS
+from foveate.pipeline.query.phrase import parse
 
 
 class _Group(BaseModel):
@@ -100,9 +101,10 @@ class LiveSettings(_Group):
     """A camera's frames per second. Default: what the camera prefers."""
 
 
-_HANDED_OUT = frozenset(
-    {"score"} | {channel.name for channel in CHANNELS if channel.group not in ("embedding",) and channel.name != "text"}
-)
+QUERY_MAP = "query:"
+"""What a map's name begins with that is the relevance to the words behind."""
+
+_HANDED_OUT = frozenset({"score", "query"} | {channel.name for channel in CHANNELS})
 
 
 class Settings(_Group):
@@ -111,7 +113,11 @@ class Settings(_Group):
     budget: int = Field(273, ge=1, le=1_000_000)
     """Most tokens per frame."""
     query: tuple[str, ...] = ()
-    """What to look for, in words."""
+    """What to look for, in words; a minus sign before them: what not to; :0.5 behind them: with this weight."""
+    encoder: Literal["attributes"] = "attributes"
+    """What understands queries. attributes: names of colours, dark, bright, moving, still, text, places, sizes."""
+    keep_embeddings: bool = False
+    """Keep what queries need also while there is none, so that one can be asked later on."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
     """What does the pixel work; auto takes the GPU where it works."""
     analysis_level: int = Field(2, ge=0, le=2)
@@ -129,12 +135,26 @@ class Settings(_Group):
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
-        unknown = [name for name in self.maps if name not in _HANDED_OUT]
+        unknown = [name for name in self.maps if name not in _HANDED_OUT and not name.startswith(QUERY_MAP)]
         if unknown:
-            raise ValueError(f"maps must be among {', '.join(sorted(_HANDED_OUT))}; got {unknown[0]!r}")
+            raise ValueError(f"maps must be among {', '.join(sorted(_HANDED_OUT))}, query:TEXT; got {unknown[0]!r}")
+        for query in (*self.query, *(name.removeprefix(QUERY_MAP) for name in self.maps if name.startswith(QUERY_MAP))):
+            parse(query)
         if self.budget < self.allocation.merge**2:
             raise ValueError(f"budget must be at least 4 with merge = 2, got {self.budget}")
         return self
+
+    @property
+    def embeds(self) -> bool:
+        """True where the embedding channels are needed."""
+        embedding = {channel.name for channel in CHANNELS if channel.group == "embedding"}
+        asks = any(name == "query" or name in embedding or name.startswith(QUERY_MAP) for name in self.maps)
+        return self.keep_embeddings or bool(self.query) or asks
+
+    @property
+    def attributes(self) -> bool:
+        """True where the maps are needed that the attributes encoder makes of pixels."""
+        return "text" in self.maps or (self.embeds and self.encoder == "attributes")
 
 
 def settings_problem(error: ValidationError) -> str:

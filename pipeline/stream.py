@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -19,11 +20,14 @@ from foveate.pipeline.live.moments import stamped
 from foveate.pipeline.live.source import LiveSource
 from foveate.pipeline.live.state import Listener, Status
 from foveate.pipeline.live.target import is_live
+from foveate.pipeline.query.asked import Asked, asked, compiled_queries
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, settings_problem
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.timing import StageReport
+
+_LOG = logging.getLogger("foveate")
 
 LIVE_IN_FLIGHT = 2  # frames between a live source and the caller's next wish: more would only grow old on the way
 
@@ -46,14 +50,17 @@ def open_stream(
     """
     settings = _asked_by(sinks, _overridden(settings or Settings(), overrides))
     feedback = Feedback()
-    engine = open_engine(settings, feedback)
+    queries = asked(settings)
+    for note in queries.notes if queries else ():
+        _LOG.warning("%s", note)
+    engine = open_engine(settings, feedback, queries)
     opened: Source
     decode_shares: Sharing = False
     if is_live(source):
         opened = LiveSource(source, settings.live, settings.source, listener)
     else:
         opened, decode_shares = open_decoder(engine, source, settings.source)
-    return Stream(opened, settings, engine, feedback, sinks, decode_shares)
+    return Stream(opened, settings, engine, feedback, sinks, decode_shares, queries)
 
 
 def _overridden(settings: Settings, overrides: dict[str, Any]) -> Settings:
@@ -87,14 +94,16 @@ class Stream:
         feedback: Feedback,
         sinks: Sequence[Sink],
         decode_shares: Sharing = False,
+        queries: Asked | None = None,
     ) -> None:
+        self._encoder = queries.encoder if queries else None
         self._source = source
         self._feedback = feedback
         self._live = source if isinstance(source, LiveSource) else None
         self.settings = settings
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
-        notes = (*info.notes, *engine.notes)
+        notes = (*info.notes, *engine.notes, *(queries.notes if queries else ()))
         self.header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes)
         # Without sinks there is nothing to do but to hand on: that needs no thread beside one that is never left.
         output_shares: Sharing = "always" if not sinks and engine.shares_thread == "always" else False
@@ -137,6 +146,21 @@ class Stream:
     def clear_gaze(self) -> None:
         """Look at nothing in particular: the centre counts again."""
         self._feedback.set_gaze(None)
+
+    def set_query(self, queries: Sequence[str]) -> tuple[str, ...]:
+        """Look for ``queries``, written as in the settings, from the next frame on; none: for nothing in particular.
+
+        Returns what was not understood, a line each. The embeddings that are there are asked; nothing is encoded
+        again. Raises ValueError for what the settings refuse, and where the stream keeps no embeddings.
+        """
+        if self._encoder is None:
+            raise ValueError("the stream must be opened with a query, or with keep_embeddings, to be asked another one")
+        try:
+            compiled = compiled_queries(self._encoder, queries)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        self._feedback.set_query(compiled.program)
+        return compiled.notes
 
     def set_budget(self, budget: int) -> None:
         """Give at most ``budget`` tokens from the next frame on. Raises ValueError for what the settings refuse."""

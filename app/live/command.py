@@ -12,7 +12,6 @@ from foveate.app.exits import Exit
 from foveate.app.live.arguments import LiveArguments
 from foveate.app.live.summary import print_live_summary
 from foveate.app.live.watch import Watch
-from foveate.app.run import refuse_query
 from foveate.app.signals import Interruption
 from foveate.app.web.gallery import Exhibit
 from foveate.app.web.server import WebServer
@@ -29,7 +28,6 @@ def live(arguments: LiveArguments, console: Console) -> int:
 
     Raises SettingsError, and what the only source raises.
     """
-    refuse_query(arguments.settings.query)
     ended = threading.Event()
     count = len(arguments.addresses)
     exhibits = [Exhibit() for _ in range(count)] if arguments.web is not None else []

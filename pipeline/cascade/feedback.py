@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.coverage import spread_tokens
 from foveate.pipeline.cascade.problem import Map, Tokens
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.program import Program
 
 _REMEMBERED = 64  # frames whose tokens can still be given attention
 
@@ -25,11 +26,13 @@ class Fed:
     attention: Map | None  # float32[grid]
     budget: int | None = None  # instead of the settings'
     budget_changed: bool = False
+    program: Program | None = None  # the queries, where they changed
+    query_changed: bool = False
 
     @property
     def anything(self) -> bool:
         """True where this frame differs from the last by what was fed in."""
-        return self.gaze_moved or self.budget_changed or self.attention is not None
+        return self.gaze_moved or self.budget_changed or self.query_changed or self.attention is not None
 
 
 class Feedback:
@@ -41,6 +44,8 @@ class Feedback:
         self._gaze_moved = False
         self._budget: int | None = None
         self._budget_changed = False
+        self._program: Program | None = None
+        self._query_changed = False
         self.keyframe_interval: int | None = None  # instead of the settings'; read by the Upload stage
         self._attention: list[tuple[int, NDArray[np.float32]]] = []
         self._tokens: OrderedDict[int, tuple[Tokens, Geometry]] = OrderedDict()
@@ -56,6 +61,11 @@ class Feedback:
         """At most so many tokens per frame, from the next one on."""
         with self._lock:
             self._budget, self._budget_changed = budget, True
+
+    def set_query(self, program: Program | None) -> None:
+        """Look for what ``program`` says, from the next frame on; None: for nothing in particular."""
+        with self._lock:
+            self._program, self._query_changed = program, True
 
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
         """Weights float[K] in [0, 1] that the model gave to the tokens of frame ``index``, in the Selection's order.
@@ -90,6 +100,14 @@ class Feedback:
                     spread = spread_tokens(tokens, weights, geometry)
                     attention = spread if attention is None else np.maximum(attention, spread)
             self._attention.clear()
-            fed = Fed(self._gaze, self._gaze_moved, attention, self._budget, self._budget_changed)
-            self._gaze_moved = self._budget_changed = False
+            fed = Fed(
+                self._gaze,
+                self._gaze_moved,
+                attention,
+                self._budget,
+                self._budget_changed,
+                self._program,
+                self._query_changed,
+            )
+            self._gaze_moved = self._budget_changed = self._query_changed = False
             return fed

@@ -43,8 +43,11 @@ def combine(information: Map, perspective: Map, participation: Map | None) -> Ma
 
 
 def score_cells(channels: dict[str, Map], participation: Map | None, changed: Mask) -> Scores:
-    """All scores of one frame. Cells far from any edge and unchanged are culled: their scores are 0."""
-    wanted = ((channels["edge_distance"] < 1) | changed).astype(np.float32)
+    """All scores of one frame. Cells far from any edge, unchanged and irrelevant are culled: their scores are 0."""
+    wanted = (channels["edge_distance"] < 1) | changed
+    if participation is not None:
+        wanted = wanted | (participation > 0)
+    wanted = wanted.astype(np.float32)
     inform, view = information(channels) * wanted, perspective(channels) * wanted
     taking = None if participation is None else participation * wanted
     return Scores(combine(inform, view, taking), inform, view, taking)

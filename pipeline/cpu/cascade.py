@@ -9,14 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.coverage import Coverage
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.ledger import Ledger
+from foveate.pipeline.cascade.prior import held_with_prior, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Strategy, Tokens
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cascade.scores import Scores, score_cells
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.cascade.three_stage import ThreeStage
+from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.cpu.pyramid import State
@@ -24,17 +27,28 @@ from foveate.pipeline.cpu.reader import Reader
 from foveate.pipeline.cpu.sampling import patches
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
+from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.selection import Selection, Step
 from foveate.pipeline.settings import AllocationSettings, Settings
 
 
-def cascade(states: Iterable[State], settings: Settings, feedback: Feedback) -> Iterator[Step]:
+def cascade(
+    states: Iterable[State], settings: Settings, feedback: Feedback, asked: Asked | None = None
+) -> Iterator[Step]:
     """Yield one Step per State."""
     chooser: _Cascade | None = None
-    for state in states:
-        if chooser is None or state.update.keyframe in ("first", "size"):
-            chooser = _Cascade(state, settings, feedback)
-        yield Step(state.update.frame, chooser.select(state))
+    try:
+        for state in states:
+            if chooser is None or state.update.keyframe in ("first", "size"):
+                if chooser is not None:
+                    chooser.close()
+                chooser = _Cascade(state, settings, feedback, asked)
+            yield Step(state.update.frame, chooser.select(state))
+    finally:
+        if chooser is not None:
+            chooser.close()
 
 
 def strategy(settings: AllocationSettings) -> Strategy:
@@ -57,8 +71,9 @@ class _Scored(NamedTuple):
 class _Cascade:
     """Chooses the tokens of a stream of frames of one size."""
 
-    def __init__(self, state: State, settings: Settings, feedback: Feedback) -> None:
+    def __init__(self, state: State, settings: Settings, feedback: Feedback, asked: Asked | None) -> None:
         geometry = state.update.geometry
+        self._interest = None if asked is None else Interest(asked, geometry)
         self._settings = settings
         self._feedback = feedback
         self._geometry = geometry
@@ -83,7 +98,8 @@ class _Cascade:
             selection, tokens = self._anew(state, fed)
             # Motion is zero one frame after the last change; a reader is content when it asked for nothing.
             content = self._reader is None or len(selection) == 0
-            self._settled = (selection, tokens) if quiet and content and not self._evolving else None
+            rests = self._interest is None or self._interest.settled
+            self._settled = (selection, tokens) if quiet and content and rests and not self._evolving else None
         self._feedback.remember(selection.index, tokens, self._geometry)
         return selection
 
@@ -107,15 +123,29 @@ class _Cascade:
         return self._selection(state, scored, tokens), tokens
 
     def _score(self, state: State, changed: Mask, fed: Fed) -> _Scored:
-        valid, trust = self._carry(state, changed)
+        valid, trust, flow = self._carry(state, changed)
         self._temporal.feed(fed)
         channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
-        scores = score_cells(channels, None, changed)
-        blend = trust * np.float32(self._settings.cache.blend)
-        blended = scores.score + blend * (self._temporal.relevance - scores.score)
-        return _Scored(scores._replace(score=blended), valid, channels)
+        scores = score_cells(channels, self._participation(state, changed, flow, valid, fed), changed)
+        if not fed.query_changed:  # the previous score answers the previous query
+            blend = trust * np.float32(self._settings.cache.blend)
+            scores = scores._replace(score=scores.score + blend * (self._temporal.relevance - scores.score))
+        return _Scored(scores, valid, channels)
 
-    def _carry(self, state: State, changed: Mask) -> tuple[Mask, Map]:
+    def _participation(self, state: State, changed: Mask, flow: Flow | None, valid: Mask, fed: Fed) -> Map | None:
+        if self._interest is None:
+            return None
+        self._interest.feed(fed)
+        update = state.update
+        view = View(update.frame, self._geometry, update.keyframe, changed, flow, valid, state.grid)
+        return self._interest.look(view).participation
+
+    def close(self) -> None:
+        """End the embedder's threads."""
+        if self._interest is not None:
+            self._interest.close()
+
+    def _carry(self, state: State, changed: Mask) -> tuple[Mask, Map, Flow | None]:
         """Warp the cache to this frame: cells that may be reused, and how far a moved cell's previous score holds.
 
         A cell that did not change needs no history: its score follows from the same pixels as before.
@@ -127,10 +157,10 @@ class _Cascade:
             self._flow.observe(state.picture)
             if self._temporal.clustered and keyframe:
                 self._temporal.cluster(self._grid_rgb(state))
-            return nothing.astype(np.bool_), nothing
+            return nothing.astype(np.bool_), nothing, None
         flow = self._flow.search(state.picture, changed)
         valid = self._temporal.follow(flow)
-        return valid, nothing if flow is None else flow.confidence * (valid & changed)
+        return valid, nothing if flow is None else flow.confidence * (valid & changed), flow
 
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
@@ -145,7 +175,11 @@ class _Cascade:
         score = scored.scores.score
         weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
         weight = weight * self._geometry.inside
-        problem = Problem(self._geometry, budget, weight, state.errors, kept, scored.channels, score)
+        errors, taking = state.errors, scored.scores.participation
+        if taking is not None:
+            errors = with_prior(errors, taking)
+            kept = None if self._reader is None or kept is None else held_with_prior(kept, self._reader.lod, taking)
+        problem = Problem(self._geometry, budget, weight, errors, kept, scored.channels, score)
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
             self._reader.paint(levels, tokens)
@@ -154,7 +188,8 @@ class _Cascade:
     def _selection(self, state: State, scored: _Scored, tokens: Tokens) -> Selection:
         update, frame, scores = state.update, state.update.frame, scored.scores
         coverage = Coverage(tokens, self._geometry)
-        score, information, perspective = coverage.means(np.stack(scores[:3]))
+        maps = [values for values in scores if values is not None]
+        score, information, perspective, *participation = coverage.means(np.stack(maps))
         ages = self._ledger.emit(tokens, coverage)
         side = CELL << tokens.lod.astype(np.int32)
         return Selection(
@@ -171,7 +206,7 @@ class _Cascade:
             score=score,
             information=information,
             perspective=perspective,
-            participation=None,
+            participation=participation[0] if participation else None,
             age=ages.age,
             fresh=ages.fresh,
             patches=patches(state.levels, tokens, frame.colour) if self._settings.patches else None,
@@ -182,6 +217,10 @@ class _Cascade:
         """One map to hand out, float32[grid]."""
         if name == "score":
             return scored.scores.score
+        if self._interest is not None and name.startswith("query"):
+            return self._interest.map(name)
+        if self._interest is not None and name.startswith(EMBEDDING):
+            return self._interest.coefficients(int(name.removeprefix(EMBEDDING)))
         if name in state.grid:
             return state.grid[name]
         if name in _COLOURS:

@@ -10,6 +10,7 @@ from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Frame
+from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings
 
@@ -22,8 +23,11 @@ class CpuEngine:
     name = "cpu"
     shares_thread = True
 
-    def __init__(self, settings: Settings, feedback: Feedback, notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, settings: Settings, feedback: Feedback, asked: Asked | None = None, notes: tuple[str, ...] = ()
+    ) -> None:
         self.notes = notes
+        self._asked = asked
         self._settings = settings
         self._feedback = feedback
 
@@ -38,4 +42,4 @@ class CpuEngine:
 
     def cascade(self, states: Iterable[State]) -> Iterator[Step]:
         """States to Steps."""
-        return cascade(states, self._settings, self._feedback)
+        return cascade(states, self._settings, self._feedback, self._asked)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cpu.attributes import AttributeStack
 from foveate.pipeline.cpu.change import planes_of
 from foveate.pipeline.cpu.levels import LevelRing, Levels
 from foveate.pipeline.cpu.stack import ChannelStack
@@ -51,6 +52,7 @@ class _Pyramid:
         frame, geometry = update.frame, update.geometry
         self._ring = LevelRing(geometry, frame.subsampled, copies)
         self._stack = ChannelStack(geometry, settings.analysis_level, frame.colour)
+        self._attributes = AttributeStack(geometry, frame.colour) if settings.attributes else None
         self._flow_level = settings.cache.flow_level
         self._last: State | None = None
 
@@ -66,12 +68,16 @@ class _Pyramid:
         if not still:
             levels = self._ring.update(planes_of(update.frame), update.written, motion)
             self._stack.update(levels, update.written)
+            if self._attributes is not None:
+                self._attributes.update(levels, update.written)
         self._last = self._state(update, levels)
         return self._last
 
     def _state(self, update: Update, levels: Levels) -> State:
         grid = {name: values.copy() for name, values in self._stack.grid.items()}
         grid["edge_distance"] = edge_distance(grid["edges"], grid["edges_inverted"], EDGE_CELL, EDGE_REACH)
+        if self._attributes is not None:
+            grid |= self._attributes.maps()
         luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
         return State(
             update,

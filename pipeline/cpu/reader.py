@@ -10,9 +10,11 @@ from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.sampling import Index
-from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, Geometry, Mask, as_blocks
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks
 from foveate.pipeline.native.paint import paint_tokens
 from foveate.pipeline.native.reader import reader_error
+
+_NEVER_SEEN = TOP_LEVEL + 1
 
 
 class Reader:
@@ -24,12 +26,14 @@ class Reader:
         bases = (0, 1, 1) if subsampled else (0, 0, 0)
         self.planes = [np.zeros((rows >> base, columns >> base), np.uint8) for base in bases]
         self.seen = np.zeros(geometry.grid, np.bool_)  # cells of which the reader holds anything
+        self.lod = np.full(geometry.grid, _NEVER_SEEN, np.uint8)  # at which the reader saw each cell last
         self.error = np.full(geometry.grid, UNSEEN, np.float32)
         self._stale = np.zeros(geometry.tiles, np.bool_)
 
     def forget(self) -> None:
         """Start anew: the reader holds nothing."""
         self.seen[:] = False
+        self.lod[:] = _NEVER_SEEN
         self.error[:] = UNSEEN
 
     def compare(self, levels: Levels, written: Mask) -> NDArray[np.float32]:
@@ -53,4 +57,5 @@ class Reader:
         as_blocks(painted, 1 << lod)[row, :, column, :] = True
         painted = painted[: self._geometry.grid[0], : self._geometry.grid[1]]
         self.seen |= painted
+        self.lod[painted] = lod
         self._stale |= as_blocks(np.ascontiguousarray(painted), CELLS_PER_TILE).any(axis=(1, 3))

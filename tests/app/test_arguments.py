@@ -139,3 +139,32 @@ def test_what_is_wrong_with_a_flag_is_named(line: str, said: str, capsys: pytest
 def test_spelling_follows_the_tree() -> None:
     assert spelling(("change", "cut_share")) == "--change.cut-share"
     assert spelling(("allocation", "memory")) == "--memory"
+
+
+@pytest.mark.parametrize(
+    ("flags", "queries"),
+    [
+        (["--query", "-sky"], ("-sky",)),
+        (["--query", "red car", "-sky", "dog:2", "-b", "9"], ("red car", "-sky", "dog:2")),
+        (["--query=-sky", "--query", "-a", "-b", "9"], ("-sky", "-a")),
+        (["--query", "größe\nzwei"], ("größe\nzwei",)),
+    ],
+)
+def test_queries_may_begin_with_a_minus_sign(flags: list[str], queries: tuple[str, ...]) -> None:
+    assert run_arguments(["c", *flags]).settings.query == queries
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("", "words"),
+        ("-", "words"),
+        ("x" * 10_000, "at most 1,000 characters"),
+        ("dog:0", "weight"),
+        ("dog:99", "weight"),
+    ],
+)
+def test_a_query_that_cannot_be_is_refused(query: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said) as error:
+        run_arguments(["c", "--query", query])
+    assert len(str(error.value)) < 200

@@ -67,7 +67,7 @@ def test_what_is_no_video(kind: str, foveate: Any, tmp_path: Path) -> None:
         ["--budget", "0"],
         ["--engine", "gpu"],
         ["--config", "nowhere.toml"],
-        ["--query", "red car"],
+        ["--query", ""],
         ["--out", "tokens.foo"],
     ],
 )

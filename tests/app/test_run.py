@@ -84,7 +84,6 @@ def test_outputs_are_named_in_the_summary(fake: Any, capsys: pytest.CaptureFixtu
         ({"out": ("a.jsonl", "./a.jsonl")}, "named twice"),
         ({"out": ("-", "-")}, "named twice"),
         ({"overlay": "a.avi"}, "'.avi'"),
-        ({"settings": Settings(query=("red car",))}, "query 'red car': this version has no query encoder yet"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_opens(fake: Any, changes: dict[str, Any], said: str) -> None:

@@ -1,0 +1,60 @@
+"""The attributes of cells that pixels tell by themselves, kept up to date where tiles were written."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.channels import EMBEDDING
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.frames import Colour
+from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, Found, attributes
+from foveate.pipeline.query.attributes.colours import tables
+
+Map = NDArray[np.float32]
+
+PIXEL_CHANNELS = COLOURS + 1
+"""clip0 .. clip11: the shares of the named colours, and lightness."""
+
+STROKE_STEP = 0.15
+"""Luma difference, of its range, that makes an edge of a letter's stroke."""
+MOST_STROKES = 12.0
+"""Strokes in a cell, of 8 rows, that make it all text: one and a half in each row."""
+
+
+class AttributeStack:
+    """Named colours, lightness and text over the Grid."""
+
+    def __init__(self, geometry: Geometry, colour: Colour) -> None:
+        rows, columns = geometry.grid
+        self._geometry = geometry
+        self._tables = tables(colour)
+        self._step = STROKE_STEP * (255.0 if colour.full_range else 219.0)
+        shares = np.zeros((COLOURS, rows, columns), np.float32)
+        self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
+
+    def update(self, levels: Levels, written: Mask) -> None:
+        """Recompute them over ``written`` tiles, and strokes in the cells beside."""
+        luma, cb, cr = (pyramid.level(COLOUR_LEVEL) for pyramid in levels.planes)
+        fine = levels.luma.level(STROKE_LEVEL)
+        attributes((luma, cb, cr), fine, self._tables, self._step, self._geometry, written, self._found)
+
+    def maps(self) -> dict[str, Map]:
+        """Channels by name, float32[grid] of their own: clip0 .. clip11 and text."""
+        maps = {"text": text(self._found.strokes)}
+        for index, values in enumerate((*self._found.shares.copy(), self._found.light.copy())):
+            maps[f"{EMBEDDING}{index}"] = values
+        return maps
+
+
+def text(strokes: Map) -> Map:
+    """Stroke density in [0, 1]: that of the cell, where a cell beside it has as much. float32[grid] each.
+
+    Letters stand in rows; a cell by itself with many thin strokes is a texture or a fence's end.
+    """
+    density = np.minimum(strokes / np.float32(MOST_STROKES), np.float32(1))
+    beside = np.zeros_like(density)
+    beside[:, 1:] = density[:, :-1]
+    np.maximum(beside[:, :-1], density[:, 1:], out=beside[:, :-1])
+    return np.minimum(density, 2 * beside)

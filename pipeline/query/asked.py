@@ -1,0 +1,52 @@
+"""What the settings ask for, compiled: the encoder, its program, and what it did not understand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.query.encoder import Compiled, QueryEncoder
+from foveate.pipeline.query.phrase import parse
+from foveate.pipeline.query.program import Program
+from foveate.pipeline.settings import QUERY_MAP, Settings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """The queries of a stream as it begins."""
+
+    encoder: QueryEncoder
+    program: Program | None
+    maps: Mapping[str, Program | None]  # of the maps "query:TEXT" that were asked for, by their names
+    notes: tuple[str, ...]
+
+
+def asked(settings: Settings) -> Asked | None:
+    """None where nothing needs embeddings. Raises SettingsError."""
+    if not settings.embeds:
+        return None
+    encoder = open_encoder(settings)
+    compiled = compiled_queries(encoder, settings.query)
+    names = [name for name in settings.maps if name.startswith(QUERY_MAP)]
+    aside = {name: compiled_queries(encoder, [name.removeprefix(QUERY_MAP)]) for name in names}
+    notes = dict.fromkeys(note for each in (compiled, *aside.values()) for note in each.notes)
+    return Asked(encoder, compiled.program, {name: each.program for name, each in aside.items()}, tuple(notes))
+
+
+def open_encoder(settings: Settings) -> QueryEncoder:
+    """The encoder that the settings name. Raises SettingsError."""
+    from foveate.pipeline.query.attributes.encoder import AttributesEncoder
+
+    return AttributesEncoder()
+
+
+def compiled_queries(encoder: QueryEncoder, queries: Sequence[str]) -> Compiled:
+    """The program of ``queries``; None where there are none. Raises SettingsError."""
+    if not queries:
+        return Compiled(None)
+    try:
+        phrases = [parse(query) for query in queries]
+    except ValueError as error:
+        raise SettingsError(f"query: {error}") from None
+    return encoder.compile(phrases)

@@ -1,0 +1,1 @@
+"""The attributes encoder: plain words for what pixels and motion tell by themselves. It needs no model."""

@@ -1,0 +1,50 @@
+"""Colours by the names people use: the eleven basic colour terms of Berlin and Kay (1969), as regions of CIELAB."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.colour import to_rgb
+from foveate.pipeline.frames import Colour
+from foveate.pipeline.native.attributes import BINS, Tables
+
+NAMES = ("black", "white", "grey", "red", "orange", "yellow", "green", "blue", "purple", "pink", "brown")
+
+_GREY = 11.0  # chroma below which there is no hue to speak of
+_DIM_GREY = 16.0  # the same for dark colours, where noise makes hues
+_HUES = (("red", 48.0), ("orange", 80.0), ("yellow", 112.0), ("green", 195.0), ("blue", 308.0), ("purple", 345.0))
+"""Where the hue of each name ends, in degrees; beyond the last one it is red again."""
+
+
+@cache
+def tables(colour: Colour) -> Tables:
+    """Name and lightness of every bin of (Y, Cb, Cr), at its centre."""
+    luma, cb, cr = np.indices(BINS, np.float32)
+    planes = (luma * 8 + 4).astype(np.uint8), (cb * 4 + 2).astype(np.uint8), (cr * 4 + 2).astype(np.uint8)
+    y, blue, red = (plane.reshape(1, -1) for plane in planes)
+    rgb = to_rgb(y, blue, red, colour)
+    lab = cv2.cvtColor(rgb.astype(np.float32) / np.float32(255), cv2.COLOR_RGB2Lab).reshape(-1, 3)
+    lightness = np.rint(np.clip(lab[:, 0], 0, 100) * 2.55).astype(np.uint8)
+    return Tables(named(np.asarray(lab, np.float32)).reshape(BINS), lightness.reshape(BINS))
+
+
+def named(lab: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Index in NAMES of each colour of float32[n, 3]: L* (0..100), a*, b*."""
+    light, chroma = lab[:, 0], np.hypot(lab[:, 1], lab[:, 2])
+    hue = np.degrees(np.arctan2(lab[:, 2], lab[:, 1])) % 360
+    names = np.select([hue < end for _, end in _HUES], [name for name, _ in _HUES], "red").astype(object)
+    warm = (hue < 95) | (hue > 350)
+    names[(hue >= 30) & (hue < 95) & ((light < 52) | (chroma < 38)) & ~((hue < 48) & (chroma > 45))] = "brown"
+    names[(names == "red") & (light > 62) & (chroma < 75)] = "pink"
+    names[((hue >= 335) | (hue < 20)) & (light > 48) & (light + chroma / 4 > 66)] = "pink"
+    names[(names == "purple") & (light > 70) & (hue > 318)] = "pink"
+    names[warm & (chroma < 22) & (light > 78)] = "white"
+    dull = chroma < np.where(light < 30, _DIM_GREY, _GREY)
+    names[dull] = "grey"
+    names[dull & (light > 80)] = "white"
+    names[(dull & (light < 26)) | (light < 9)] = "black"
+    return np.array([NAMES.index(name) for name in names], np.uint8)

@@ -1,0 +1,39 @@
+"""The attributes encoder: colours, light, motion, text, places and sizes by name, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
+from foveate.pipeline.query.attributes.vocabulary import read
+from foveate.pipeline.query.encoder import Compiled
+from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.query.program import program
+
+
+class AttributesEncoder:
+    """See foveate.pipeline.query.encoder.QueryEncoder."""
+
+    name: Final = "attributes"
+
+    def compile(self, phrases: Sequence[Phrase]) -> Compiled:
+        """Words of the vocabulary; others are told. A phrase without a known word counts for nothing."""
+        understood, terms, notes = [], [], []
+        for phrase in phrases:
+            found = read(phrase.text)
+            if found.unknown:
+                words = ", ".join(repr(word) for word in dict.fromkeys(found.unknown))
+                rest = "" if found.terms else ", and so nothing of it"
+                notes.append(f"query {phrase.text!r}: the attributes encoder does not understand {words}{rest}")
+            elif not found.terms:
+                notes.append(f"query {phrase.text!r}: it names no attribute")
+            if found.terms:
+                understood.append(phrase)
+                terms.append(found.terms)
+        return Compiled(program(understood, terms, "ramp") if understood else None, tuple(notes))
+
+    def embedder(self, geometry: Geometry) -> AttributesEmbedder:
+        """A new Embedder."""
+        return AttributesEmbedder(geometry)

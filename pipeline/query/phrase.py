@@ -1,0 +1,40 @@
+"""One query as it is written: words, a minus sign before what is not wanted, a weight behind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+LONGEST = 1_000  # characters
+HEAVIEST = 10.0
+
+_WEIGHTED = re.compile(r"(?P<text>.*\S)\s*:(?P<weight>\d+(\.\d+)?)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Something to look for, or, if ``negative``, to look away from."""
+
+    text: str  # without sign and weight
+    weight: float = 1.0  # in (0, HEAVIEST]
+    negative: bool = False
+
+
+def parse(query: str) -> Phrase:
+    """``red car``, ``-sky`` (not wanted), ``dog:0.5`` (half as much as without a weight).
+
+    Raises ValueError for a query without words, of more than LONGEST characters, or with another weight.
+    """
+    if len(query) > LONGEST:
+        raise ValueError(f"a query has at most {LONGEST:,} characters, got {len(query):,}")
+    text = query.strip()
+    negative = text.startswith("-")
+    text = text.removeprefix("-").strip()
+    weight = 1.0
+    if found := _WEIGHTED.fullmatch(text):
+        text, weight = found["text"], float(found["weight"])
+        if not 0 < weight <= HEAVIEST:
+            raise ValueError(f"a query's weight must be above 0 and at most {HEAVIEST:g}, got {weight:g} in {query!r}")
+    if not any(letter.isalnum() for letter in text):
+        raise ValueError(f"a query must have words, got {query!r}")
+    return Phrase(text, weight, negative)

@@ -1,0 +1,84 @@
+"""Queries as numbers: a few linear terms per query, the same for every encoder and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.query.phrase import Phrase
+
+Map = NDArray[np.float32]
+
+COEFFICIENTS = 16
+"""Embedding channels of a cell: clip0 .. clip15."""
+INPUTS = COEFFICIENTS + 2
+"""What a term reads of a cell: the embedding channels, and x and y, the cell's centre / the picture's size."""
+
+Activation = Literal["ramp", "sigmoid"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """Q queries of T terms altogether. A cell's relevance to a query is the least of its terms' values: all must hold.
+
+    A term's value is weights . inputs + bias, brought into [0, 1] by the activation: "ramp" clips it, "sigmoid" is
+    1 / (1 + exp(-value)).
+    """
+
+    phrases: tuple[Phrase, ...]  # Q
+    weights: NDArray[np.float32]  # [T, INPUTS]
+    biases: NDArray[np.float32]  # [T]
+    query: NDArray[np.int32]  # [T]: which query the term belongs to, ascending; every query has at least one
+    activation: Activation
+
+
+def program(phrases: Sequence[Phrase], terms: Sequence[Sequence[tuple[Map, float]]], activation: Activation) -> Program:
+    """The Program of ``phrases``, with the (weights float32[INPUTS], bias) of each one's terms.
+
+    Raises ValueError where a phrase has no term.
+    """
+    for phrase, own in zip(phrases, terms, strict=True):
+        if not own:
+            raise ValueError(f"a query must have at least one term, {phrase.text!r} has none")
+    flat = [term for own in terms for term in own]
+    return Program(
+        tuple(phrases),
+        np.array([weights for weights, _ in flat], np.float32).reshape(-1, INPUTS),
+        np.array([bias for _, bias in flat], np.float32),
+        np.repeat(np.arange(len(terms), dtype=np.int32), [len(own) for own in terms]),
+        activation,
+    )
+
+
+def relevance(program: Program, inputs: Map) -> Map:
+    """Each cell's relevance to each query: float32[INPUTS, ...] -> float32[Q, ...], in [0, 1]."""
+    values = np.tensordot(program.weights, inputs, 1)
+    values += program.biases.reshape(-1, *[1] * (inputs.ndim - 1))
+    if program.activation == "ramp":
+        np.clip(values, 0, 1, out=values)
+    else:
+        values = np.float32(1) / (np.float32(1) + np.exp(-np.clip(values, -80, 80)))
+    starts = np.flatnonzero(np.diff(program.query, prepend=-1))
+    return np.asarray(np.minimum.reduceat(values, starts, axis=0), np.float32)
+
+
+def participation(program: Program, maps: Map) -> Map:
+    """How much a cell takes part, from its relevance to each query: float32[Q, ...] -> float32[...], in [0, 1].
+
+    The greatest weighted relevance to what is wanted, at most 1 (1 where only negative queries are given), times
+    1 - the weighted relevance, at most 1, to each thing that is not.
+    """
+    taking = np.zeros(maps.shape[1:], np.float32)
+    if all(phrase.negative for phrase in program.phrases):
+        taking[...] = 1
+    for phrase, values in zip(program.phrases, maps, strict=True):
+        if not phrase.negative:
+            np.maximum(taking, np.minimum(np.float32(phrase.weight) * values, 1), out=taking)
+    for phrase, values in zip(program.phrases, maps, strict=True):
+        if phrase.negative:
+            taking *= np.float32(1) - np.minimum(np.float32(phrase.weight) * values, np.float32(1))
+    return taking

@@ -1,0 +1,144 @@
+"""The attributes encoder: colours by name, text, what it understands, and that its maps are those of a rebuild."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foveate.pipeline.cpu.attributes import AttributeStack
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.frames import Colour
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.attributes.colours import NAMES, tables
+from foveate.pipeline.query.attributes.embedder import sizes
+from foveate.pipeline.query.attributes.encoder import AttributesEncoder
+from foveate.pipeline.query.phrase import Phrase
+
+# Colours as web pages name them, and the basic term that people use for them.
+CALLED = {
+    (0, 0, 0): "black",
+    (255, 255, 255): "white",
+    (128, 128, 128): "grey",
+    (190, 190, 190): "grey",
+    (255, 0, 0): "red",
+    (200, 30, 30): "red",
+    (140, 15, 15): "red",
+    (255, 140, 0): "orange",
+    (240, 130, 40): "orange",
+    (255, 255, 0): "yellow",
+    (230, 200, 30): "yellow",
+    (0, 128, 0): "green",
+    (60, 160, 60): "green",
+    (30, 90, 40): "green",
+    (0, 0, 255): "blue",
+    (30, 60, 160): "blue",
+    (90, 160, 230): "blue",
+    (20, 30, 90): "blue",
+    (128, 0, 128): "purple",
+    (130, 60, 170): "purple",
+    (255, 182, 193): "pink",
+    (255, 105, 180): "pink",
+    (139, 69, 19): "brown",
+    (110, 70, 40): "brown",
+}
+
+
+def planes_of(rgb, colour):
+    """Y, Cb and Cr, uint8, by the definitions of ITU-R BT.601 and BT.709."""
+    kr, kb = (0.299, 0.114) if colour.matrix == "bt601" else (0.2126, 0.0722)
+    red, green, blue = (np.asarray(rgb, float)[..., k] / 255 for k in range(3))
+    y = kr * red + (1 - kr - kb) * green + kb * blue
+    cb, cr = (blue - y) / (2 - 2 * kb), (red - y) / (2 - 2 * kr)
+    if colour.full_range:
+        return [np.rint(v).clip(0, 255).astype(np.uint8) for v in (255 * y, 255 * cb + 128, 255 * cr + 128)]
+    return [np.rint(v).astype(np.uint8) for v in (219 * y + 16, 224 * cb + 128, 224 * cr + 128)]
+
+
+@pytest.mark.parametrize("colour", [Colour("bt601", False), Colour("bt709", True)])
+@pytest.mark.parametrize(("rgb", "name"), CALLED.items())
+def test_colours_have_the_names_people_use(rgb, name, colour):
+    y, cb, cr = (int(plane) for plane in planes_of(np.array(rgb), colour))
+    assert NAMES[tables(colour).name[y >> 3, cb >> 2, cr >> 2]] == name
+
+
+def stack_of(pictures, geometry, tiles_of):
+    """The maps after writing each picture's tiles, one after the other."""
+    colour = Colour()
+    levels, stack = Levels(geometry, True), AttributeStack(geometry, colour)
+    for (luma, cb, cr), tiles in zip(pictures, tiles_of, strict=True):
+        levels.update((luma, cb, cr), tiles)
+        stack.update(levels, tiles)
+    return stack.maps()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(33, 150), st.integers(33, 150))
+def test_incremental_maps_are_those_of_a_rebuild(seed, width, height):
+    random, geometry = np.random.default_rng(seed), Geometry(width, height)
+
+    def picture():
+        half = (height + 1) // 2, (width + 1) // 2
+        coarse = random.integers(0, 256, (height, -(-width // 4))).repeat(4, axis=1)[:, :width]  # strokes 4 wide
+        return coarse.astype(np.uint8), *(random.integers(0, 256, half).astype(np.uint8) for _ in range(2))
+
+    first, second = picture(), picture()
+    some = random.random(geometry.tiles) < 0.4
+    pixels = some.repeat(32, 0).repeat(32, 1)
+    merged = [
+        np.where(pixels[:: 2 if k else 1, :: 2 if k else 1][: a.shape[0], : a.shape[1]], b, a)
+        for k, (a, b) in enumerate(zip(first, second, strict=True))
+    ]
+    every = np.ones(geometry.tiles, np.bool_)
+    step_by_step = stack_of([first, merged], geometry, [every, some])
+    at_once = stack_of([merged], geometry, [every])
+    assert step_by_step["text"].max() > 0
+    for name, values in at_once.items():
+        np.testing.assert_array_equal(step_by_step[name], values, name)
+
+
+def test_shares_of_a_cell_add_up_and_are_of_its_own_pixels():
+    geometry, rgb = Geometry(64, 64), np.zeros((64, 64, 3))
+    rgb[:, :8] = 255, 0, 0  # the left half of the first cells
+    rgb[:, 8:] = 255, 255, 255
+    y, cb, cr = planes_of(rgb, Colour())
+    maps = stack_of([(y, cb[::2, ::2].copy(), cr[::2, ::2].copy())], geometry, [np.ones((2, 2), np.bool_)])
+    red, white = maps[f"clip{NAMES.index('red')}"], maps[f"clip{NAMES.index('white')}"]
+    np.testing.assert_array_equal(red, [[0.5, 0, 0, 0]] * 4)
+    np.testing.assert_array_equal(white, [[0.5, 1, 1, 1]] * 4)
+    assert maps["clip11"][0, 3] > 0.95  # white is light
+
+
+def test_text_is_strokes_in_rows():
+    luma = np.full((96, 320), 200, np.uint8)
+    luma[16:48, 32:160:8] = 30  # strokes, 2 wide, every 8 pixels
+    luma[16:48, 33:160:8] = 30
+    luma[64:96, 200] = 30  # a single line is no text
+    luma[64:96, 260:] = 30  # nor is an edge
+    half = np.full((48, 160), 128, np.uint8)
+    geometry = Geometry(320, 96)
+    text = stack_of([(luma, half, half)], geometry, [np.ones(geometry.tiles, np.bool_)])["text"]
+    assert text[1:3, 2:10].min() > 0.9
+    assert text[0].max() == text[4:].max() == 0
+
+
+def test_sizes_are_those_of_connected_regions():
+    shares = np.zeros((2, 32, 64), np.float32)
+    shares[0] = 1
+    shares[0, 4:8, 4:8], shares[1, 4:8, 4:8] = 0, 1  # 16 cells of 2,048
+    shares[1, 20, 20] = 0.5  # a single cell, shared
+    smallest, largest = sizes(shares, Geometry(1024, 512))
+    of = {count: 1 + np.log2(count / 2048) / 13 for count in (1, 16, 2048 - 16)}
+    assert smallest[5, 5] == largest[5, 5] == pytest.approx(of[16], abs=1e-5)
+    assert smallest[20, 20] == pytest.approx(of[1], abs=1e-5)
+    assert largest[20, 20] == largest[0, 0] == pytest.approx(of[2032], abs=1e-5)
+
+
+def test_unknown_words_are_told_and_nothing_is_made_of_them():
+    found = AttributesEncoder().compile([Phrase("the red car"), Phrase("dog"), Phrase("the")])
+    assert [phrase.text for phrase in found.program.phrases] == ["the red car"]
+    assert len(found.program.biases) == 1
+    assert "'car'" in found.notes[0]
+    assert "'dog'" in found.notes[1]
+    assert "nothing" in found.notes[1]
+    assert "names no attribute" in found.notes[2]
+    assert AttributesEncoder().compile([Phrase("dog")]).program is None

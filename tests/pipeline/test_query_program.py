@@ -1,0 +1,83 @@
+"""Queries as they are written, and as numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foveate.pipeline.query.phrase import HEAVIEST, Phrase, parse
+from foveate.pipeline.query.program import INPUTS, participation, program, relevance
+
+
+@pytest.mark.parametrize(
+    ("query", "phrase"),
+    [
+        ("red car", Phrase("red car")),
+        ("  -sky ", Phrase("sky", negative=True)),
+        ("- grey sky : 0.5", Phrase("grey sky : 0.5", negative=True)),  # a weight stands right behind its colon
+        ("-sky:0.25", Phrase("sky", 0.25, True)),
+        ("dog:2", Phrase("dog", 2.0)),
+        ("semi-truck", Phrase("semi-truck")),
+        ("größe\nzwei", Phrase("größe\nzwei")),
+        ("10:30 clock", Phrase("10:30 clock")),
+    ],
+)
+def test_phrases(query, phrase):
+    assert parse(query) == phrase
+
+
+@pytest.mark.parametrize("query", ["", "  ", "-", "--", "!?", "dog:0", "dog:11", "x" * 1_001])
+def test_what_is_no_query(query):
+    with pytest.raises(ValueError, match="query"):
+        parse(query)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_phrase_or_refused(query):
+    try:
+        phrase = parse(query)
+    except ValueError:
+        return
+    assert phrase.text == phrase.text.strip()
+    assert 0 < phrase.weight <= HEAVIEST
+
+
+def term(index, gain, bias):
+    weights = np.zeros(INPUTS, np.float32)
+    weights[index] = gain
+    return weights, bias
+
+
+def test_all_terms_of_a_query_must_hold_and_one_query_is_enough():
+    asked = program(
+        [Phrase("a"), Phrase("b", 0.5), Phrase("c", 1.0, True)],
+        [[term(0, 2, 0), term(1, 1, 0.25)], [term(2, 1, 0)], [term(3, 4, -1)]],
+        "ramp",
+    )
+    cells = np.zeros((INPUTS, 3), np.float32)
+    cells[:4, 0] = 0.5, 0.25, 1, 0  # a: min(1, 0.5); b: 1; c: clip(-1)
+    cells[:4, 1] = 0.1, 9, 0, 0.375  # a: min(0.2, 1); b: 0; c: 0.5
+    cells[:4, 2] = 0, 1, -7, 1  # a: min(0, 1); b: clip(-7); c: clip(3)
+    maps = relevance(asked, cells)
+    np.testing.assert_allclose(maps, [[0.5, 0.2, 0], [1, 0, 0], [0, 0.5, 1]], atol=1e-6)
+    # max(a, b / 2) times 1 - c
+    np.testing.assert_allclose(participation(asked, maps), [0.5, 0.1, 0], atol=1e-6)
+
+
+def test_only_what_is_not_wanted():
+    asked = program([Phrase("sky", 2.0, True)], [[term(5, 1, 0)]], "ramp")
+    cells = np.zeros((INPUTS, 2, 2), np.float32)
+    cells[5] = [[0, 0.25], [0.5, 1]]
+    np.testing.assert_allclose(participation(asked, relevance(asked, cells)), [[1, 0.5], [0, 0]])
+
+
+def test_sigmoid():
+    asked = program([Phrase("dog")], [[term(0, 1, 0), term(1, 1, 0)]], "sigmoid")
+    cells = np.zeros((INPUTS, 3), np.float32)
+    cells[0], cells[1] = [0, 100, 1e6], [1, -100, 1e6]
+    np.testing.assert_allclose(relevance(asked, cells), [[0.5, 0, 1]], atol=1e-6)
+
+
+def test_a_query_without_terms_is_refused():
+    with pytest.raises(ValueError, match="'dog' has none"):
+        program([Phrase("dog")], [[]], "ramp")
