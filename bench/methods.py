@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from foveate.bench.baselines import BASELINES
 from foveate.bench.footage import CELL, Footage, Plane
 from foveate.bench.painting import NOT_SHOWN, ReaderPicture, downscaled, lods_of
 from foveate.bench.texture import Texture
+from foveate.pipeline.settings import AllocationSettings
 from foveate.pipeline.stream import open_stream
 
 
@@ -74,4 +75,10 @@ METHODS: Final[Mapping[str, Method]] = {
     "Foveate, stream, scores off": partial(ours, _plain("stream")),
     "Foveate, frame": partial(ours, {"allocation": {"memory": "frame"}}),
     "Foveate, stream": partial(ours, {"allocation": {"memory": "stream"}}),
+}
+
+STRATEGIES: Final[Mapping[str, Method]] = {
+    f"{name}, {memory}": partial(ours, {"allocation": {"strategy": name, "memory": memory}})
+    for name in get_args(AllocationSettings.model_fields["strategy"].annotation)
+    for memory in ("frame", "stream")
 }

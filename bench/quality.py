@@ -16,14 +16,14 @@ from statistics import fmean
 from typing import Annotated, Any, Final
 
 import tyro
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from foveate.bench.case import Clip, file_clips
 from foveate.bench.clips import sample_folder
 from foveate.bench.drift import drift_clip
 from foveate.bench.entry import guarded
 from foveate.bench.footage import Footage, Picture, read_footage
-from foveate.bench.methods import METHODS, Method, Shown
+from foveate.bench.methods import METHODS, STRATEGIES, Method, Shown
 from foveate.bench.painting import decibels, mean_square
 from foveate.bench.record import clip_record, origin, record_text, write_text
 from foveate.bench.table import standard_error
@@ -44,6 +44,7 @@ def quality(
     table: Annotated[str | None, arg(metavar="FILE.md", help="The table, as Markdown.")] = None,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
+    strategies: FlagCreatePairsOff[Annotated[bool, arg(help="Compare Foveate's own strategies instead.")]] = False,
 ) -> None:
     """Compare the reader's picture of Foveate with that of other ways to choose tokens."""
     say = standard_error().print
@@ -52,7 +53,7 @@ def quality(
         record: dict[str, Any] = {**origin(), "command": "quality", "budget": budget, "cases": []}
         for clip in clips:
             say(f"measuring {clip.name}")
-            record["cases"] += clip_quality(clip, METHODS, budget, frames)
+            record["cases"] += clip_quality(clip, STRATEGIES if strategies else METHODS, budget, frames)
     markdown = markdown_table(record)
     say(markdown)
     if table is not None:

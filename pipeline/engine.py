@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing
@@ -16,8 +16,8 @@ from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 
-_MISSING = "it has no queries and embedding channels yet"
 _LOG = logging.getLogger("foveate")
+_ON_THE_GPU: Final = ("rate_distortion", "three_stage")
 
 
 class Engine(Protocol):
@@ -60,7 +60,7 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
         return CpuEngine(settings, feedback, asked)
     from foveate.cuda.device import gpu_expected, gpu_problem  # not before it is asked for: the CPU engine does without
 
-    problem = gpu_problem() or (_MISSING if asked is not None else None)
+    problem = gpu_problem() or lacking_on_the_gpu(settings, asked)
     if problem is None:
         from foveate.cuda.engine import CudaEngine
 
@@ -72,6 +72,15 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
     note = f"engine cpu instead of cuda: {problem}"
     _LOG.warning("%s; --engine cpu says so without this warning", note)
     return CpuEngine(settings, feedback, asked, (note,))
+
+
+def lacking_on_the_gpu(settings: Settings, asked: Asked | None) -> str | None:
+    """What is asked for that the CUDA engine cannot do yet, in words; None where it can do all."""
+    if asked is not None:
+        return "it has no queries and embedding channels yet"
+    if settings.allocation.strategy not in _ON_THE_GPU:
+        return f"it has no strategy {settings.allocation.strategy!r}"
+    return None
 
 
 def open_decoder(engine: Engine, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:

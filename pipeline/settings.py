@@ -65,9 +65,13 @@ class ScoreSettings(_Group):
 class AllocationSettings(_Group):
     """How the budget is spent."""
 
-    strategy: Literal["rate_distortion", "three_stage"] = "rate_distortion"
-    """rate_distortion: a quadtree of coarse and fine tokens with the least weighted error. three_stage: the
-    cells with the highest scores, all at full resolution, found coarse to fine."""
+    strategy: Literal[
+        "rate_distortion", "three_stage", "five_stage", "adaptive", "cluster_first", "foveated", "soft"
+    ] = "rate_distortion"
+    """rate_distortion: a quadtree of coarse and fine tokens with the least weighted error. foveated: fine around the
+    gaze, the query's best cell or the centre, coarser with the distance. The others choose cells with high scores, all
+    at full resolution: three_stage and five_stage cull them coarse to fine, adaptive keeps as many as the frame is
+    complex, cluster_first keeps the best regions and then cells inside, soft just takes the best, for training."""
     memory: Literal["frame", "stream"] = "frame"
     """frame: every frame stands alone. stream: the reader keeps earlier tokens, and tokens are spent only
     where its picture is wrong."""
@@ -75,6 +79,13 @@ class AllocationSettings(_Group):
     """Least weighted squared error (8-bit units squared, summed over pixels) that a token must remove."""
     merge: Literal[1, 2] = 1
     """2: whole 2x2 groups of tokens, as Qwen-style models need."""
+    share: float = Field(0.95, gt=0, le=1)
+    """adaptive: the cells kept are the fewest that hold this share of what all cells are worth."""
+    m0: float | None = Field(None, gt=0, le=1000)
+    """foveated: M0 of the resolution M0 / (e + e0), in samples per pixel, e in half diagonals; it is lowered where the
+    tokens would exceed the budget. Default: as high as the budget allows."""
+    e0: float = Field(0.05, gt=0, le=10)
+    """foveated: e0, the distance from the point looked at, in half diagonals, at which the resolution has halved."""
 
 
 class LiveSettings(_Group):

@@ -66,7 +66,7 @@ def test_every_flag_exists_and_none_is_left_out(
     monkeypatch.setenv("COLUMNS", "200")
     for command in ("run", "live"):
         assert app.main([command, "--help"]) == 0
-    known = set(re.findall(r"(?<![\w-])--?[a-z]+(?:[.-][a-z]+)*", capsys.readouterr().out))
+    known = set(re.findall(r"(?<![\w-])--?[a-z][a-z0-9]*(?:[.-][a-z][a-z0-9]*)*", capsys.readouterr().out))
     rows = table("settings")
     assert all(codes(flag)[0].startswith("--") for _, flag, _, _ in rows)
     stated = {code for _, flag, _, meaning in rows for code in codes(flag) + codes(meaning) if code[0] == "-"}

@@ -32,6 +32,8 @@ class Problem:
     kept: Map | None  # squared error of what the reader already holds; None: it holds nothing (memory "frame")
     channels: dict[str, Map]
     score: Map
+    gaze: tuple[float, float] | None = None  # level-0 pixels; None: nowhere in particular
+    participation: Map | None = None  # None without a query
 
 
 class Strategy(Protocol):

@@ -14,11 +14,10 @@ from foveate.pipeline.cascade.coverage import Coverage
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.ledger import Ledger
 from foveate.pipeline.cascade.prior import held_with_prior, with_prior
-from foveate.pipeline.cascade.problem import Map, Problem, Strategy, Tokens
-from foveate.pipeline.cascade.rate_distortion import RateDistortion
+from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 from foveate.pipeline.cascade.scores import Scores, score_cells
+from foveate.pipeline.cascade.strategies import channels_read, strategy
 from foveate.pipeline.cascade.temporal import Temporal
-from foveate.pipeline.cascade.three_stage import ThreeStage
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.cpu.flow import FlowSearch
@@ -31,7 +30,7 @@ from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.selection import Selection, Step
-from foveate.pipeline.settings import AllocationSettings, Settings
+from foveate.pipeline.settings import Settings
 
 
 def cascade(
@@ -49,13 +48,6 @@ def cascade(
     finally:
         if chooser is not None:
             chooser.close()
-
-
-def strategy(settings: AllocationSettings) -> Strategy:
-    """The strategy that the settings name."""
-    if settings.strategy == "three_stage":
-        return ThreeStage(settings.merge)
-    return RateDistortion(settings.min_gain, settings.merge)
 
 
 _COLOURS = ("red", "green", "blue")
@@ -77,7 +69,8 @@ class _Cascade:
         self._settings = settings
         self._feedback = feedback
         self._geometry = geometry
-        self._temporal = Temporal(geometry, settings.cache, frozenset(settings.maps))
+        self._read = channels_read(settings.allocation)
+        self._temporal = Temporal(geometry, settings.cache, frozenset(settings.maps) | self._read)
         self._flow = FlowSearch(settings.cache.flow_level)
         self._ledger = Ledger(geometry)
         self._strategy = strategy(settings.allocation)
@@ -118,14 +111,15 @@ class _Cascade:
         changed = np.asarray(tiles_to_cells(state.update.changed), np.bool_)
         self._ledger.advance(changed, state.update.forgets)
         scored = self._score(state, changed, fed)
-        tokens = self._allocate(state, scored, fed.budget or self._settings.budget)
+        tokens = self._allocate(state, scored, fed)
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
         return self._selection(state, scored, tokens), tokens
 
     def _score(self, state: State, changed: Mask, fed: Fed) -> _Scored:
         valid, trust, flow = self._carry(state, changed)
         self._temporal.feed(fed)
-        channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
+        carried = {name: self._temporal.channel(name) for name in self._read}
+        channels = {**state.grid, "eccentricity": self._temporal.eccentricity, **carried}
         scores = score_cells(channels, self._participation(state, changed, flow, valid, fed), changed)
         if not fed.query_changed:  # the previous score answers the previous query
             blend = trust * np.float32(self._settings.cache.blend)
@@ -165,7 +159,7 @@ class _Cascade:
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
 
-    def _allocate(self, state: State, scored: _Scored, budget: int) -> Tokens:
+    def _allocate(self, state: State, scored: _Scored, fed: Fed) -> Tokens:
         update, levels, settings = state.update, state.levels, self._settings
         kept = None
         if self._reader is not None:
@@ -179,7 +173,17 @@ class _Cascade:
         if taking is not None:
             errors = with_prior(errors, taking)
             kept = None if self._reader is None or kept is None else held_with_prior(kept, self._reader.lod, taking)
-        problem = Problem(self._geometry, budget, weight, errors, kept, scored.channels, score)
+        problem = Problem(
+            self._geometry,
+            fed.budget or settings.budget,
+            weight,
+            errors,
+            kept,
+            scored.channels,
+            score,
+            fed.gaze,
+            taking,
+        )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
             self._reader.paint(levels, tokens)

@@ -397,3 +397,37 @@ def test_what_the_settings_refuse_cannot_be_set_later(samples):
                 stream.set_budget(budget)
         with pytest.raises(ValueError, match="keyframe_interval"):
             stream.set_keyframe_interval(0)
+
+
+@pytest.mark.parametrize("name", ["five_stage", "adaptive", "cluster_first", "foveated", "soft"])
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_every_strategy_runs_on_a_real_clip_within_the_budget(name, memory, samples):
+    chosen = {"strategy": name, "memory": memory, "merge": 2}
+    with open_stream(str(samples / "tree.mp4"), source={"frames": 40}, budget=60, allocation=chosen) as stream:
+        counts = [len(selection) for selection in stream]
+    assert len(counts) == 40
+    assert max(counts) <= 60
+    assert counts[0] > 40
+
+
+def test_foveated_is_fine_where_the_gaze_is(samples):
+    with open_stream(str(samples / "pedestrians.mp4"), allocation={"strategy": "foveated"}, budget=150) as stream:
+        for wanted in ((384, 288), (70, 500)):
+            selection = next(stream)
+            fine = selection.lod == 0
+            assert np.hypot(selection.x[fine].mean() - wanted[0], selection.y[fine].mean() - wanted[1]) < 40
+            stream.set_gaze(70, 500)
+            for _ in range(12):  # frames that were under way
+                next(stream)
+
+
+def test_what_the_gpu_cannot_do_is_done_by_the_cpu_and_said_once(samples, monkeypatch, caplog):
+    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: None)
+    monkeypatch.setattr("foveate.cuda.device.gpu_expected", lambda: True)
+    clip, chosen = str(samples / "tree.mp4"), {"strategy": "soft"}
+    with pytest.raises(EngineError, match="engine 'cuda' cannot run here: it has no strategy 'soft'; use --engine cpu"):
+        open_stream(clip, engine="cuda", allocation=chosen)
+    with open_stream(clip, source={"frames": 1}, allocation=chosen) as stream:
+        assert stream.header.config["engine"] == "cpu"
+        assert stream.header.notes[-1] == "engine cpu instead of cuda: it has no strategy 'soft'"
+    assert len([said for said in caplog.messages if "it has no strategy 'soft'" in said]) == 1

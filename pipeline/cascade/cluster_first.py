@@ -1,0 +1,43 @@
+"""Whole regions first: the best of the ~50 clusters are kept, then the best cells inside them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.culling import Chosen, Units, detailed, highest
+from foveate.pipeline.cascade.problem import Problem, Tokens
+
+KEEP = 10  # clusters; more where these hold fewer cells than the budget
+
+
+class ClusterFirst:
+    """All tokens have LOD 0. Reads the channel ``cluster_id``."""
+
+    def __init__(self, min_gain: float, merge: int = 1) -> None:
+        self._min_gain = min_gain
+        self._merge = merge
+
+    def allocate(self, problem: Problem) -> Tokens:
+        """The best cells of the clusters with the highest mean score; see Strategy."""
+        units = Units(problem, self._merge)
+        chosen = units.lacking(problem, self._min_gain)
+        label = units.labels(problem.channels["cluster_id"])
+        rank = ranks(label[chosen], units.means(problem.score)[chosen])
+        inside = chosen[rank[label[chosen]] < enough(rank[label[chosen]], units.budget)]
+        return units.tokens(highest(units.means(detailed(problem, 0)), inside, units.budget))
+
+
+def ranks(label: Chosen, score: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Each cluster's place by the mean score of its units, from 0; int[labels]. Clusters without a unit come last."""
+    count = np.bincount(label)
+    mean = np.where(count > 0, np.bincount(label, weights=score) / np.maximum(count, 1), -1.0)
+    rank = np.empty(len(mean), np.intp)
+    rank[np.argsort(-mean, kind="stable")] = np.arange(len(mean))
+    return rank
+
+
+def enough(rank: NDArray[np.intp], budget: int) -> int:
+    """How many clusters hold ``budget`` units between them, at least KEEP; ``rank`` is that of each unit's cluster."""
+    held = np.cumsum(np.bincount(rank))
+    return max(KEEP, int(np.searchsorted(held, budget)) + 1)

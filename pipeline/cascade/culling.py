@@ -1,0 +1,68 @@
+"""What the strategies of LOD 0 share: the units they choose among, and what each level of the picture shows of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_order, over_groups
+from foveate.pipeline.cascade.quadtree import places_of_children
+
+Chosen = NDArray[np.intp]  # units, as indices into the flat map of units, ascending
+
+
+class Units:
+    """One frame's cells, or with ``merge = 2`` its whole 2x2 groups of cells: what is chosen as a whole."""
+
+    def __init__(self, problem: Problem, merge: int) -> None:
+        self._merge = merge
+        inside = problem.geometry.inside
+        if merge == 2:
+            inside = over_groups(inside.astype(np.float32)) > 0
+        self._columns = inside.shape[1]
+        self.size = merge**2  # tokens per unit
+        self.budget = problem.budget // self.size
+        self.all: Chosen = np.flatnonzero(inside)
+
+    def means(self, values: Map) -> NDArray[np.float32]:
+        """The mean of float32[grid] over the cells of each unit, flat."""
+        return values.ravel() if self._merge == 1 else np.asarray(over_groups(values) / 4, np.float32).ravel()
+
+    def labels(self, values: Map) -> NDArray[np.intp]:
+        """The whole number of each unit's first cell, flat: identities are never averaged."""
+        return np.rint(values[:: self._merge, :: self._merge]).astype(np.intp).ravel()
+
+    def lacking(self, problem: Problem, gain: float) -> Chosen:
+        """The units of which the reader holds nothing good enough: per token, ``gain`` of weighted error is to win."""
+        if problem.kept is None:
+            return self.all
+        return self.all[self.means(problem.kept * problem.weight)[self.all] > gain]
+
+    def tokens(self, chosen: Chosen) -> Tokens:
+        """The tokens of LOD 0 on the units ``chosen``."""
+        row, column = (chosen // self._columns).astype(np.int32), (chosen % self._columns).astype(np.int32)
+        if self._merge == 2:
+            row, column = places_of_children(row, column)
+        return in_order(np.zeros(len(row), np.uint8), row, column)
+
+
+def highest(values: NDArray[np.float32], units: Chosen, keep: int) -> Chosen:
+    """The ``keep`` of ``units`` with the highest values; of equal ones the first in reading order."""
+    return np.sort(units[np.argsort(-values[units], kind="stable")[:keep]])
+
+
+def coarse(problem: Problem) -> Map:
+    """What level 4 alone can tell: saliency, and motion of whole cells."""
+    return problem.channels["saliency"] + problem.channels["motion"]
+
+
+def detail(problem: Problem, level: int) -> Map:
+    """What level 0..3 shows of a cell that the next coarser one hides: root mean square in 1/64 of the range, to 1."""
+    finer = problem.errors[level - 1] if level else np.float32(0)
+    hidden = np.maximum(problem.errors[level] - finer, np.float32(0))
+    return np.minimum(np.sqrt(hidden / np.float32(256.0)) / np.float32(4.0), np.float32(1.0))
+
+
+def detailed(problem: Problem, level: int) -> Map:
+    """The score, from its half where ``level`` shows nothing new up to its whole where that shows much."""
+    return problem.score * (np.float32(0.5) + np.float32(0.5) * detail(problem, level))

@@ -1,0 +1,75 @@
+"""Choosing K cells as a differentiable function of their worth, for training what the worth is made of.
+
+The weights are w = sigmoid((v - c) / temperature), with the one threshold c for which they add up to K: the relaxation
+of the best K cells with binary entropy as its penalty (Amos, Koltun and Kolter 2019, "The limited multi-label
+projection layer"). As the temperature falls they become 1 on the K best cells and 0 elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.culling import Units, detailed, highest
+from foveate.pipeline.cascade.problem import Problem, Tokens
+
+Values = NDArray[np.float64]
+
+
+class Soft:
+    """All tokens have LOD 0: the K best cells, which is what the weights become at temperature 0."""
+
+    def __init__(self, min_gain: float, merge: int = 1) -> None:
+        self._min_gain = min_gain
+        self._merge = merge
+
+    def allocate(self, problem: Problem) -> Tokens:
+        """The best cells; see Strategy. With merge, whole 2x2 groups by the mean of their cells."""
+        units = Units(problem, self._merge)
+        chosen = units.lacking(problem, self._min_gain)
+        return units.tokens(highest(units.means(detailed(problem, 0)), chosen, units.budget))
+
+
+def soft_top_k(values: Values, count: int, temperature: float) -> Values:
+    """Weights float64[N] in [0, 1] that add up to ``count``, greater for greater values.
+
+    ``values`` is [N], finite. Raises ValueError for a temperature that is not positive, or a count outside 0..N.
+    """
+    values = np.asarray(values, np.float64)
+    if not temperature > 0:
+        raise ValueError(f"temperature must be positive, got {temperature}")
+    if not 0 <= count <= len(values):
+        raise ValueError(f"count must be between 0 and {len(values)}, the number of values, got {count}")
+    if count in (0, len(values)):
+        return np.full(len(values), float(count > 0))
+    scaled = values / temperature
+    return _sigmoid(scaled - _threshold(scaled, count))
+
+
+def soft_top_k_gradient(weights: Values, temperature: float, upstream: Values) -> Values:
+    """The gradient by the values, float64[N], from ``upstream``, that by the weights which soft_top_k gave for them.
+
+    With g = w (1 - w) / temperature, dw_i/dv_j = g_i (i = j) - g_i g_j / sum(g): the threshold moves as well.
+    """
+    slope = weights * (1 - weights) / temperature
+    total = slope.sum()
+    if total == 0:
+        return np.zeros_like(slope)
+    return np.asarray(slope * (upstream - (slope * upstream).sum() / total))
+
+
+def _threshold(scaled: Values, count: int) -> float:
+    """c with sum(sigmoid(scaled - c)) = count, by halving; a hundred halvings leave nothing of any start."""
+    reach = np.log(len(scaled)) + 1  # there the sum is surely below 1, or above N - 1
+    low, high = float(scaled.min() - reach), float(scaled.max() + reach)
+    for _ in range(100):
+        middle = (low + high) / 2
+        if _sigmoid(scaled - middle).sum() > count:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _sigmoid(values: Values) -> Values:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * values)))

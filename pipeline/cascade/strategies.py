@@ -1,0 +1,37 @@
+"""The strategies by name, and what each reads beside the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from foveate.pipeline.cascade.adaptive import Adaptive
+from foveate.pipeline.cascade.cluster_first import ClusterFirst
+from foveate.pipeline.cascade.five_stage import FiveStage
+from foveate.pipeline.cascade.foveated import Foveated
+from foveate.pipeline.cascade.problem import Strategy
+from foveate.pipeline.cascade.rate_distortion import RateDistortion
+from foveate.pipeline.cascade.soft import Soft
+from foveate.pipeline.cascade.three_stage import ThreeStage
+from foveate.pipeline.settings import AllocationSettings
+
+_STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
+    "rate_distortion": lambda settings: RateDistortion(settings.min_gain, settings.merge),
+    "three_stage": lambda settings: ThreeStage(settings.merge),
+    "five_stage": lambda settings: FiveStage(settings.min_gain, settings.merge),
+    "adaptive": lambda settings: Adaptive(settings.share, settings.min_gain, settings.merge),
+    "cluster_first": lambda settings: ClusterFirst(settings.min_gain, settings.merge),
+    "foveated": lambda settings: Foveated(settings.m0, settings.e0, settings.min_gain, settings.merge),
+    "soft": lambda settings: Soft(settings.min_gain, settings.merge),
+}
+_READS: Final[Mapping[str, frozenset[str]]] = {"cluster_first": frozenset({"cluster_id"})}
+
+
+def strategy(settings: AllocationSettings) -> Strategy:
+    """The strategy that the settings name."""
+    return _STRATEGIES[settings.strategy](settings)
+
+
+def channels_read(settings: AllocationSettings) -> frozenset[str]:
+    """The temporal and cluster channels that the strategy needs in Problem.channels."""
+    return _READS.get(settings.strategy, frozenset())
