@@ -24,6 +24,7 @@ where something is relevant, and looks again only where something changed.
   run SOURCE      choose the tokens of every frame of a video
   live SOURCE...  the same for cameras and network streams, for weeks, with a page to watch
   bench FILE...   compare the speed with that of bare decoding
+  fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
   doctor          what this machine can do, and what is missing, and why
 
   foveate COMMAND --help   all options of a command
@@ -113,6 +114,13 @@ def _bench(arguments: Sequence[str], console: Console) -> int:
     return int(parse_call(bench, arguments, "bench")())
 
 
+def _fit_scorer(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.arguments import parse_call
+    from foveate.app.fit_scorer import fit
+
+    return int(parse_call(fit, arguments, "fit-scorer")())
+
+
 def _doctor(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.arguments import parse_call
     from foveate.app.doctor import doctor
@@ -131,6 +139,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
     "run": _run,
     "live": _live,
     "bench": _bench,
+    "fit-scorer": _fit_scorer,
     "doctor": _doctor,
 }
 

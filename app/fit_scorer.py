@@ -1,0 +1,48 @@
+"""``foveate fit-scorer``: learn the weights of the linear scorer from attention that a model paid to tokens."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from foveate.app.exits import Exit
+from foveate.pipeline.cascade.lessons import Learned, Table, fit_scorer, read_lessons
+from foveate.pipeline.cascade.linear_scorer import write_scorer
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.sinks.destination import write_whole
+
+_FILES = "What Lessons.save wrote: the channels under each token, and the attention paid to it."
+_OUT = "Where the weights go, for --score.scorer linear --score.weights FILE.toml."
+_RIDGE = "Penalty on the squared weights, per token: higher shrinks them more."
+
+
+def fit(
+    files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE.npz ...", help=_FILES)],
+    out: Annotated[str, arg(metavar="FILE.toml", help=_OUT, aliases=["-o"])],
+    ridge: Annotated[float, arg(metavar="X", help=_RIDGE)] = 1e-3,
+) -> int:
+    """Learn the weights of the linear scorer from attention fed back by a model.
+
+    The weights predict, from the channels under a token, the attention that the model pays to it.
+    """
+    if not ridge > 0:
+        raise SettingsError(f"--ridge must be positive, got {ridge}")
+    if Path(out).suffix.lower() != ".toml":
+        raise SettingsError(f"--out {out!r} must end in .toml")
+    table = read_lessons(Path(name) for name in files)
+    learned = fit_scorer(table, ridge)
+    said = _said(table, learned)
+    write_whole(Path(out), lambda part: write_scorer(part, learned.scorer, said))
+    print(said, file=sys.stderr)
+    return Exit.DONE
+
+
+def _said(table: Table, learned: Learned) -> str:
+    frames = len(set(table.frame.tolist()))
+    lines = [f"learned from {len(table.attention)} tokens of {frames} frames, {len(table.channels)} channels"]
+    if learned.correlation is not None:
+        lines.append(f"correlation with attention in frames held out: {learned.correlation:.3f}")
+    return "\n".join(lines)

@@ -1,0 +1,94 @@
+"""``scorer = "linear"``: the score as a weighted sum of channels, one weight each: a 1x1 convolution.
+
+The weights are a TOML file (``bias = 0.1``, and a table ``[weights]`` with one number per channel) or an NPZ file (the
+arrays ``channels``, their names, and ``weights`` of one length, and ``bias``, a number).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.npz import npz_arrays
+
+Map = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class LinearScorer:
+    """score = bias + the sum of weight * channel, clipped to [0, 1]. Raises ValueError for unknown channels."""
+
+    weights: Mapping[str, float]  # by the channel's name
+    bias: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, weight in self.weights.items():
+            if name not in BY_NAME:
+                raise ValueError(f"{name!r} is not a channel")
+            if name == "cluster_id":
+                raise ValueError("'cluster_id' is an identity and cannot be weighed")
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not np.isfinite(weight):
+                raise ValueError(f"the weight of {name!r} must be a finite number, got {weight!r}")
+        if isinstance(self.bias, bool) or not isinstance(self.bias, (int, float)) or not np.isfinite(self.bias):
+            raise ValueError(f"bias must be a finite number, got {self.bias!r}")
+        if not self.weights:
+            raise ValueError("there must be at least one weight")
+
+    @property
+    def channels(self) -> frozenset[str]:
+        """The names of the channels that count."""
+        return frozenset(name for name, weight in self.weights.items() if weight)
+
+    def score(self, channels: Mapping[str, Map]) -> Map:
+        """The score of maps float32[...] of one shape, by name."""
+        total: Map | np.float32 = np.float32(self.bias)
+        for name in sorted(self.channels):
+            total = total + np.float32(self.weights[name]) * channels[name]
+        return np.clip(np.broadcast_to(total, next(iter(channels.values())).shape), 0, 1).astype(np.float32)
+
+
+def read_scorer(path: Path) -> LinearScorer:
+    """The scorer in a ``.toml`` or ``.npz`` file. Raises SettingsError, one line."""
+    try:
+        content = _npz(path) if path.suffix.lower() == ".npz" else _toml(path)
+        return LinearScorer(*content)
+    except OSError as error:
+        raise SettingsError(f"cannot read the weights {path}: {error.strerror}") from None
+    except KeyError as error:
+        raise SettingsError(f"the weights {path} cannot be used: there is no array {error}") from None
+    except ValueError as error:  # also what is no text, no TOML or no NPZ
+        raise SettingsError(f"the weights {path} cannot be used: {' '.join(str(error).split())}") from None
+
+
+def write_scorer(path: Path, scorer: LinearScorer, comment: str = "") -> None:
+    """Write ``scorer`` as a TOML file, with ``comment`` (lines) above. Raises OSError."""
+    lines = [f"# {line}" for line in comment.splitlines()]
+    lines += [f"bias = {float(scorer.bias)!r}", "", "[weights]"]
+    lines += [f"{name} = {float(weight)!r}" for name, weight in scorer.weights.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _toml(path: Path) -> tuple[dict[str, Any], Any]:
+    with path.open("rb") as file:
+        content = tomllib.load(file)
+    unknown = content.keys() - {"bias", "weights"}
+    if unknown:
+        raise ValueError(f"it may hold bias and [weights], not {sorted(unknown)[0]!r}")
+    weights = content.get("weights")
+    if not isinstance(weights, dict):
+        raise ValueError("it must have a table [weights]")
+    return weights, content.get("bias", 0.0)
+
+
+def _npz(path: Path) -> tuple[dict[str, Any], Any]:
+    content = npz_arrays(path)
+    names, weights = content["channels"].tolist(), content["weights"].tolist()
+    return dict(zip(names, weights, strict=True)), content.get("bias", np.zeros(())).item()

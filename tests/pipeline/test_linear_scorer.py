@@ -1,0 +1,150 @@
+"""The linear scorer: its files, its sums, and what it learns from attention."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from foveate.pipeline.cascade.lessons import Lessons, Table, fit_scorer, read_lessons
+from foveate.pipeline.cascade.linear_scorer import LinearScorer, read_scorer, write_scorer
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.stream import open_stream
+
+PLANTED = {"edges": 0.5, "saliency": -0.2, "motion": 0.8, "lowpass": 0.0}
+
+
+def test_the_score_is_the_weighted_sum_clipped():
+    maps = {"edges": np.array([[0.0, 0.5, 1.0]], np.float32), "motion": np.array([[1.0, 0.0, 1.0]], np.float32)}
+    scorer = LinearScorer({"edges": 0.8, "motion": -0.5, "gaze": 0.0}, 0.2)
+    assert scorer.channels == {"edges", "motion"}
+    assert scorer.score(maps)[0].tolist() == pytest.approx([0.0, 0.6, 0.5])
+    assert LinearScorer({"edges": 0.0}, 0.3).score(maps)[0].tolist() == pytest.approx([0.3] * 3)
+
+
+def test_a_file_of_either_kind_gives_the_same(tmp_path):
+    toml, npz = tmp_path / "w.toml", tmp_path / "w.npz"
+    toml.write_text("bias = 1\n[weights]\nedges = 0.25\nnormal_x = -3\n")
+    np.savez(npz, channels=np.array(["edges", "normal_x"]), weights=np.array([0.25, -3.0]), bias=1.0)
+    assert read_scorer(toml) == read_scorer(npz) == LinearScorer({"edges": 0.25, "normal_x": -3.0}, 1.0)
+    write_scorer(toml, LinearScorer(PLANTED, 1 / 3), "two\nlines")
+    assert read_scorer(toml) == LinearScorer(PLANTED, 1 / 3)
+    assert toml.read_text().startswith("# two\n# lines\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[weights]\nedgse = 1\n", "'edgse' is not a channel"),
+        ("[weights]\nedges = nan\n", "the weight of 'edges' must be a finite number, got nan"),
+        ("[weights]\nedges = 'a'\n", "the weight of 'edges' must be a finite number, got 'a'"),
+        ("[weights]\nedges = true\n", "the weight of 'edges' must be a finite number, got True"),
+        ("[weights]\ncluster_id = 1\n", "'cluster_id' is an identity and cannot be weighed"),
+        ("[weights]\n", "there must be at least one weight"),
+        ("bias = 1\n", "it must have a table [weights]"),
+        ("bias = inf\n[weights]\nedges = 1\n", "bias must be a finite number, got inf"),
+        ("wieghts = 1\n", "it may hold bias and [weights], not 'wieghts'"),
+        ("[weights\n", "Expected"),
+    ],
+)
+def test_a_wrong_file_is_one_line(text, said, tmp_path):
+    file = tmp_path / "w.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=re.escape(said)) as error:
+        read_scorer(file)
+    assert str(file) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_file_is_one_line_as_well(tmp_path):
+    with pytest.raises(SettingsError, match="No such file"):
+        read_scorer(tmp_path / "none.toml")
+    for name, content in (("w.npz", b"nothing"), ("empty.npz", b"")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SettingsError, match=name):
+            read_scorer(tmp_path / name)
+    np.savez(tmp_path / "other.npz", weights=np.ones(2))
+    with pytest.raises(SettingsError, match="channels"):
+        read_scorer(tmp_path / "other.npz")
+    np.savez(tmp_path / "short.npz", channels=np.array(["edges"]), weights=np.ones(2))
+    with pytest.raises(SettingsError, match=r"short\.npz"):
+        read_scorer(tmp_path / "short.npz")
+
+
+def planted(tokens, noise, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.random((tokens, len(PLANTED))).astype(np.float32) * np.array([1, 0.3, 0.5, 0.01], np.float32)
+    attention = 0.1 + values @ np.array(list(PLANTED.values())) + rng.standard_normal(tokens) * noise
+    return Table(tuple(PLANTED), values, np.asarray(attention, np.float32), np.arange(tokens) // 20)
+
+
+def test_planted_weights_are_found():
+    learned = fit_scorer(planted(2_000, 0.0), 1e-9)
+    assert learned.scorer.weights == pytest.approx(PLANTED, abs=1e-3)
+    assert learned.scorer.bias == pytest.approx(0.1, abs=1e-3)
+    assert learned.correlation == pytest.approx(1.0, abs=1e-4)
+    noisy = fit_scorer(planted(5_000, 0.1))
+    # A weight's standard error is noise / (spread * sqrt(tokens)): 0.1 / (0.087 * 71) for saliency, three of them.
+    assert {name: noisy.scorer.weights[name] for name in ("edges", "saliency", "motion")} == pytest.approx(
+        {name: PLANTED[name] for name in ("edges", "saliency", "motion")}, abs=0.05
+    )
+    assert 0.8 < noisy.correlation < 1
+
+
+def test_what_cannot_be_learned_is_refused_and_what_never_varies_gets_nothing():
+    table = planted(100, 0.0)
+    with pytest.raises(SettingsError, match="nothing to learn"):
+        fit_scorer(table._replace(attention=np.full(100, 0.5, np.float32)))
+    with pytest.raises(SettingsError, match="nothing to learn"):
+        fit_scorer(Table(("edges",), np.ones((100, 1), np.float32), table.attention, table.frame))
+    values = table.values.copy()
+    values[:, 1] = 0.25
+    assert fit_scorer(table._replace(values=values)).scorer.weights["saliency"] == 0.0
+
+
+def test_lessons_of_a_stream_teach_what_the_model_looks_at(samples, tmp_path):
+    """The model pays attention by what lies under a token, worked out here from the maps themselves."""
+    names = ("edges", "motion", "saliency")
+    lessons = Lessons(names)
+    clip = str(samples / "pedestrians.mp4")
+    with open_stream(clip, source={"frames": 12}, maps=names) as stream:
+        for selection in stream:
+            attention = []
+            for x, y, lod in zip(selection.x, selection.y, selection.lod, strict=True):
+                half = 8 << int(lod)
+                at = np.s_[max(y - half, 0) // 16 : (y + half) // 16, max(x - half, 0) // 16 : (x + half) // 16]
+                edges, motion = (selection.maps[name][:36, :48][at].mean() for name in ("edges", "motion"))
+                attention.append(min(0.05 + 0.3 * edges + 0.6 * motion, 1.0))
+            lessons.add(selection, np.array(attention))
+    lessons.save(tmp_path / "lessons.npz")
+    table = read_lessons([tmp_path / "lessons.npz"])
+    assert set(table.frame.tolist()) == set(range(12))
+    learned = fit_scorer(table, 1e-9)
+    assert learned.scorer.weights == pytest.approx({"edges": 0.3, "motion": 0.6, "saliency": 0.0}, abs=1e-3)
+    assert learned.scorer.bias == pytest.approx(0.05, abs=1e-3)
+    both = read_lessons([tmp_path / "lessons.npz"] * 2)
+    assert len(both.frame) == 2 * len(table.frame)
+    assert set(both.frame.tolist()) == set(range(24))
+
+
+def test_lessons_are_checked(samples, tmp_path):
+    with open_stream(str(samples / "tree.mp4"), source={"frames": 1}, maps=("edges",)) as stream:
+        selection = next(stream)
+    good = np.full(len(selection), 0.5)
+    with pytest.raises(ValueError, match="no map 'motion'"):
+        Lessons(("edges", "motion")).add(selection, good)
+    with pytest.raises(ValueError, match="one weight per token"):
+        Lessons(("edges",)).add(selection, good[:-1])
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        Lessons(("edges",)).add(selection, good * 3)
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(SettingsError, match=r"text\.npz"):
+        read_lessons([tmp_path / "text.npz"])
+    np.savez(tmp_path / "bare.npz", values=np.ones(3))
+    with pytest.raises(SettingsError, match="holds no lessons"):
+        read_lessons([tmp_path / "bare.npz"])
+    for name in ("edges", "motion"):
+        Lessons((name,)).save(tmp_path / f"{name}.npz")
+    with pytest.raises(SettingsError, match="other channels"):
+        read_lessons([tmp_path / "edges.npz", tmp_path / "motion.npz"])
