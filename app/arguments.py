@@ -18,10 +18,20 @@ from foveate.app.complaints import complaint, nearest
 from foveate.app.flags import SHORT, chosen, run_flags, spelling, spellings
 from foveate.app.presets import load_preset
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.layouts import Layout, load_layout
 from foveate.pipeline.settings import Settings
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII where standard output is not "utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A picture of the channels of one frame."""
+
+    path: str
+    frame: int
+    layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +43,38 @@ class RunArguments:
     out: tuple[str, ...] = ()
     overlay: str | None = None
     quiet: bool = False
+    sheet: Sheet | None = None
 
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
     """Parse what follows ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
     parsed, settings = parsed_settings(run_flags, arguments, "run")
     out = tuple(name for names in parsed.out for name in names)
-    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet)
+    sheet = _sheet(parsed)
+    if sheet is not None:
+        settings = _showing(settings, sheet, alone=not out and parsed.overlay is None)
+    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet, sheet)
+
+
+def _sheet(parsed: Any) -> Sheet | None:
+    layout = load_layout(parsed.layout)
+    if parsed.show_channels is None:
+        return None
+    if parsed.show_frame < 0:
+        raise SettingsError(f"--show-frame must be at least 0, got {parsed.show_frame}")
+    return Sheet(parsed.show_channels, parsed.show_frame, layout)
+
+
+def _showing(settings: Settings, sheet: Sheet, *, alone: bool) -> Settings:
+    """The settings with the maps that the sheet shows; ``alone``: with no frame behind it."""
+    tree = settings.model_dump()
+    tree["maps"] = tuple(dict.fromkeys((*settings.maps, *sheet.layout, "score")))
+    if alone:
+        tree["source"]["frames"] = min(sheet.frame + 1, settings.source.frames or sheet.frame + 1)
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise SettingsError(complaint(error, spelling)) from error
 
 
 def parsed_settings(

@@ -44,6 +44,12 @@ _WEB_TOKEN: Final = "A file with the token that the page asks for; needed beyond
 _SOURCE: Final = "A video file, a picture, or numbered pictures such as frame_%04d.png."
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
 _CONFIG: Final = "Settings: a TOML file, or the name of a preset. Flags override it."
+_SHOW_CHANNELS: Final = (
+    "A picture of every channel of one frame: .png, .jpg or .webp. Without --out and --overlay, nothing else is "
+    "written, and the run ends with that frame."
+)
+_SHOW_FRAME: Final = "Which frame that shows, from 0. On the first one, all that comes from earlier frames is 0."
+_LAYOUT: Final = "Which channels to show, and in which order: spec40, spec40-late, spec13, spec18, or a TOML file."
 _QUIET: Final = "No progress and no summary; only warnings and errors."
 _DEBUG: Final = "Show the traceback of an error."
 _OUT: Final = (
@@ -69,7 +75,7 @@ def spelling(keys: Sequence[str]) -> str:
 
 def spellings(command: str = "run") -> list[str]:
     """All long flags of ``foveate <command>``."""
-    lasting = _lasting() if command == "live" else []
+    lasting = _lasting() if command == "live" else _showing()
     own = ["--" + name.replace("_", "-") for name, _, _ in (*_outputs(), *lasting, *_switches())]
     return [spelling(keys) for keys, _ in leaves()] + own
 
@@ -77,7 +83,7 @@ def spellings(command: str = "run") -> list[str]:
 def run_flags(preset: Settings) -> type[Any]:
     """The dataclass of everything ``foveate run`` takes, with the values of ``preset`` as defaults."""
     address = ("address", Annotated[Positional[str], arg(metavar="SOURCE", help=_SOURCE)], field())
-    return _command("Run", _ABOUT, address, _outputs(), preset)
+    return _command("Run", _ABOUT, address, [*_outputs(), *_showing()], preset)
 
 
 def live_flags(preset: Settings) -> type[Any]:
@@ -123,6 +129,14 @@ def _lasting() -> list[Flag]:
         _single("duration", str | None, "TIME", _DURATION, None),
         _single("web", str | None, "HOST:PORT", _WEB, None),
         _single("web_token", str | None, "FILE", _WEB_TOKEN, None),
+    ]
+
+
+def _showing() -> list[Flag]:
+    return [
+        _single("show_channels", str | None, "FILE", _SHOW_CHANNELS, None),
+        _single("show_frame", int, "N", _SHOW_FRAME, 0),
+        _single("layout", str, "NAME|FILE", _LAYOUT, "spec40"),
     ]
 
 

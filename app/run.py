@@ -22,6 +22,7 @@ from foveate.pipeline.live.target import is_live
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink, open_overlay, open_sink
+from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.timing import StageReport
 
@@ -62,7 +63,8 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     if is_live(arguments.address):
         raise SourceError(f"{shown(arguments.address)} is a live source; give it to foveate live")
     outputs = _outputs(arguments)
-    sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay]))]
+    sheet = _sheet(arguments)
+    sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay])), *filter(None, [sheet])]
     tally = Tally()
     with Interruption() as interruption:
         try:
@@ -75,17 +77,31 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
         except KeyboardInterrupt:
             console.say(f"interrupted after {tally.frames} frames")
             return interruption.code
+    if sheet is not None and not sheet.drawn:
+        raise SourceError(f"{shown(arguments.address)} has {tally.frames} frames; --show-frame counts them from 0")
     return _conclude(stream, arguments, tally, console)
 
 
 def _outputs(arguments: RunArguments) -> tuple[str, ...]:
     """Where the tokens go. Raises SettingsError where two outputs are the same file."""
-    outputs = arguments.out or (() if arguments.overlay else (_STANDARD_OUTPUT,))
-    places = [os.path.realpath(name) for name in (*outputs, *filter(None, [arguments.overlay]))]
+    pictures = _pictures(arguments)
+    outputs = arguments.out or (() if pictures else (_STANDARD_OUTPUT,))
+    places = [os.path.realpath(name) for name in (*outputs, *pictures)]
     for place, output in zip(places, outputs, strict=False):
         if places.count(place) > 1:
             raise SettingsError(f"--out {output!r} is named twice; give every output a file of its own")
     return outputs
+
+
+def _pictures(arguments: RunArguments) -> list[str]:
+    """The outputs that are pictures."""
+    sheet = None if arguments.sheet is None else arguments.sheet.path
+    return [name for name in (arguments.overlay, sheet) if name is not None]
+
+
+def _sheet(arguments: RunArguments) -> ChannelSheetSink | None:
+    asked = arguments.sheet
+    return None if asked is None else ChannelSheetSink(asked.path, asked.layout, asked.frame)
 
 
 def _bar(stream: Stream, arguments: RunArguments, outputs: Sequence[str]) -> tuple[str, int | None, bool]:
@@ -100,7 +116,7 @@ def _conclude(stream: Stream, arguments: RunArguments, tally: Tally, console: Co
     """Say what was done and what was lost."""
     damage = stream.damage
     if not arguments.quiet:
-        files = [name for name in (*arguments.out, arguments.overlay) if name not in (None, _STANDARD_OUTPUT)]
+        files = [name for name in (*arguments.out, *_pictures(arguments)) if name != _STANDARD_OUTPUT]
         print_summary(tally, stream.report(), files)
     if not damage.frames and not damage.messages:
         return Exit.DONE

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.cache import Cache, Flow, Map
 from foveate.pipeline.cascade.clusters import boundary, cluster
 from foveate.pipeline.cascade.coverage import spread_tokens
+from foveate.pipeline.cascade.depth import NAMES as DEPTH_NAMES
+from foveate.pipeline.cascade.depth import from_depth
 from foveate.pipeline.cascade.feedback import Fed
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.channels import BY_NAME
@@ -19,8 +21,12 @@ ATTENTION_KEEP = np.float32(0.9)
 GAZE_KEEP = np.float32(0.9)
 GAZE_SIGMA = 3.0  # cells
 _CLUSTER = ("cluster_id", "cluster_distance", "cluster_size")
-_WARPED = ("prev_relevance", "prev_saliency", "fixation", "attention", *_CLUSTER)
-_SOURCES = {"prev_attention": "attention", "boundary": "cluster_id"}  # what a channel is made from, if not itself
+_WARPED = ("prev_relevance", "prev_saliency", "fixation", "attention", "depth", *_CLUSTER)
+_SOURCES = {  # what a channel is made from, if not itself
+    "prev_attention": "attention",
+    "boundary": "cluster_id",
+    **dict.fromkeys(DEPTH_NAMES, "depth"),
+}
 
 
 class Temporal:
@@ -79,10 +85,19 @@ class Temporal:
         clusters = dict(zip(_CLUSTER, cluster(rgb), strict=True))
         self._cache.maps |= {name: values for name, values in clusters.items() if name in self._cache.maps}
 
+    def see_depth(self, depth: Map) -> None:
+        """Take in the depth of the cells, float32[grid]."""
+        self._cache.maps["depth"] = depth
+
     @property
     def clustered(self) -> bool:
         """True where a channel in use comes from the clusters."""
         return self._clustered
+
+    @property
+    def deep(self) -> bool:
+        """True where a channel in use comes from the depth."""
+        return "depth" in self._cache.maps
 
     @property
     def relevance(self) -> Map:
@@ -104,7 +119,20 @@ class Temporal:
                 return self._prev_attention
             case "boundary":
                 return boundary(self._cache.maps["cluster_id"])
+            case "rope_sin":
+                return np.sin(self._angle())
+            case "rope_cos":
+                return np.cos(self._angle())
+        if name in DEPTH_NAMES:
+            return from_depth(name, self._cache.maps["depth"])
         return self._cache.maps[name]
+
+    def _angle(self) -> Map:
+        """The slowest rotation of a 2-D rotary embedding with mixed axes (Heo et al. 2024): pi x + pi y / 2.
+
+        At most 1.5 pi, so that it never comes round; the product of two cells' pairs depends on how they lie alone.
+        """
+        return np.float32(np.pi) * self.channel("x") + np.float32(np.pi / 2) * self.channel("y")
 
     def _distance_to(self, point: tuple[float, float] | None) -> Map:
         """Eccentricity: distance to ``point`` (pixels; None: the centre) / half the diagonal, clipped to 1."""

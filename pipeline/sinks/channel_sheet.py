@@ -56,7 +56,8 @@ class ChannelSheetSink:
         if selection.index == self._number:
             sheet = draw_sheet(picture_rgb(frame), selection.maps, self._layout, f"frame {selection.index}")
             kind = self._path.suffix.lower()
-            _, data = cv2.imencode(kind, sheet[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])
+            quality = [] if kind in (".png", ".webp") else [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
+            _, data = cv2.imencode(kind, sheet[..., ::-1], quality)
             write_whole(self._path, lambda part: _save(part, data.tobytes()))
             self.drawn = True
 
