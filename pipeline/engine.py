@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing
+from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
@@ -80,6 +81,11 @@ def lacking_on_the_gpu(settings: Settings, asked: Asked | None) -> str | None:
         return "it has no queries and embedding channels yet"
     if settings.allocation.strategy not in _ON_THE_GPU:
         return f"it has no strategy {settings.allocation.strategy!r}"
+    if settings.score.scorer == "linear" or settings.score.passes == 2:
+        return "it has neither the linear scorer nor a second pass"
+    optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
+    if optional:
+        return f"it has no channel {optional[0]!r}"
     return None
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from foveate.pipeline.channels import CHANNELS
+from foveate.pipeline.cascade.linear_scorer import read_scorer
+from foveate.pipeline.channels import CHANNELS, OPTIONAL_CHANNELS
+from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.phrase import parse
 
 
@@ -60,6 +63,14 @@ class ScoreSettings(_Group):
     """Off: every cell has weight 1, and only the reconstruction error decides."""
     floor: float = Field(0.05, gt=0, le=1)
     """Weight of a cell with score 0; a cell's weight is floor + score."""
+    scorer: Literal["balance", "linear"] = "balance"
+    """balance: information, perspective and the query, in the proportions of the design. linear: a weighted sum of
+    channels."""
+    weights: str | None = None
+    """linear: the file with one weight per channel, .toml or .npz; foveate fit-scorer writes one."""
+    passes: Literal[1, 2] = 1
+    """2: look twice. The second look scores with the first one's result as the channel pass1_score, and measures the
+    eccentricity from where the first one found most, unless there is a gaze."""
 
 
 class AllocationSettings(_Group):
@@ -115,7 +126,8 @@ class LiveSettings(_Group):
 QUERY_MAP = "query:"
 """What a map's name begins with that is the relevance to the words behind."""
 
-_HANDED_OUT = frozenset({"score", "query"} | {channel.name for channel in CHANNELS})
+_DEPTH = frozenset(channel.name for channel in OPTIONAL_CHANNELS if "depth" in (channel.name, *channel.depends))
+_HANDED_OUT = frozenset({"score", "query"} | {channel.name for channel in (*CHANNELS, *OPTIONAL_CHANNELS)})
 
 
 class Settings(_Group):
@@ -137,6 +149,8 @@ class Settings(_Group):
     """Channels to hand out with each selection as maps over the Grid; "score" is the final score."""
     patches: bool = False
     """Sample the tokens' pixels as well."""
+    depth: str | None = None
+    """A depth model of your own, module:function or file.py:function; see docs/channels.md."""
     source: SourceSettings = SourceSettings()
     live: LiveSettings = LiveSettings()
     change: ChangeSettings = ChangeSettings()
@@ -153,19 +167,36 @@ class Settings(_Group):
             parse(query)
         if self.budget < self.allocation.merge**2:
             raise ValueError(f"budget must be at least 4 with merge = 2, got {self.budget}")
+        if (self.score.scorer == "linear") != (self.score.weights is not None):
+            raise ValueError("score.weights names a file where score.scorer is 'linear', and only there")
+        try:
+            reads = self.reads
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        if reads & _DEPTH and self.depth is None:
+            raise ValueError(f"the channel {min(reads & _DEPTH)!r} needs a depth model; name one with depth")
+        if "pass1_score" in reads and self.score.passes == 1:
+            raise ValueError("the channel 'pass1_score' needs score.passes = 2")
         return self
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The channels that are handed out, or weighed by the linear scorer. Raises SettingsError for its file."""
+        weighed = frozenset() if self.score.weights is None else read_scorer(Path(self.score.weights)).channels
+        return frozenset(self.maps) | weighed
 
     @property
     def embeds(self) -> bool:
         """True where the embedding channels are needed."""
         embedding = {channel.name for channel in CHANNELS if channel.group == "embedding"}
-        asks = any(name == "query" or name in embedding or name.startswith(QUERY_MAP) for name in self.maps)
+        embedding |= {"query", "query_similarity"}
+        asks = any(name in embedding or name.startswith(QUERY_MAP) for name in self.reads)
         return self.keep_embeddings or bool(self.query) or asks
 
     @property
     def attributes(self) -> bool:
         """True where the maps are needed that the attributes encoder makes of pixels."""
-        return "text" in self.maps or (self.embeds and self.encoder == "attributes")
+        return "text" in self.reads or (self.embeds and self.encoder == "attributes")
 
 
 def settings_problem(error: ValidationError) -> str:

@@ -143,3 +143,20 @@ def test_the_example_runs() -> None:
         assert stated in example
         example = example.replace(stated, used)
     exec(example, {"model": lambda patches, coords, valid: np.ones(valid.sum())})
+
+
+def test_the_example_of_lessons_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = next(code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "Lessons" in code)
+    clip = ROOT / "sample_videos" / "pedestrians.mp4"
+    assert '"clip.mp4", maps' in example
+    example = example.replace('"clip.mp4", maps', f'"{clip}", source={{"frames": 8}}, maps')
+    exec(example, {"model": lambda patches, coords, valid: (patches.std(axis=1) / 128).clip(0, 1)})
+    command = re.search(r"`foveate (fit-scorer [^`]+)`", README)
+    assert command is not None
+    assert app.main(command[1].split()) == 0
+    scored = ["--score.scorer", "linear", "--score.weights", "mine.toml", "--frames", "2", "-o", "t.jsonl", "-q"]
+    assert app.main(["run", str(clip), *scored]) == 0
+    header, *records = (tmp_path / "t.jsonl").read_text().splitlines()
+    assert json.loads(header)["config"]["score"]["scorer"] == "linear"
+    assert len(records) == 2

@@ -29,7 +29,10 @@ def depth_of(picture: NDArray[np.uint8], model: DepthModel, geometry: Geometry) 
 
     Raises EngineError where the answer is no depth map.
     """
-    answer = np.asarray(model(picture))
+    try:
+        answer = np.asarray(model(picture))
+    except Exception as error:  # whatever the user's own code raises
+        raise EngineError(f"the depth model failed: {type(error).__name__}: {error}") from error
     if answer.ndim != 2 or not answer.size or not np.issubdtype(answer.dtype, np.floating):
         raise EngineError(f"the depth model must give float[h, w], got {answer.dtype}{list(answer.shape)}")
     if not np.isfinite(answer).all() or answer.min() < 0 or answer.max() > 1:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import Mask
+from foveate.pipeline.cascade.linear_scorer import LinearScorer
+from foveate.pipeline.geometry import CELL, Geometry, Mask
 
 Map = NDArray[np.float32]
 
@@ -42,12 +44,24 @@ def combine(information: Map, perspective: Map, participation: Map | None) -> Ma
     return focus * participation * perspective + (np.float32(1.0) - focus) * information**2
 
 
-def score_cells(channels: dict[str, Map], participation: Map | None, changed: Mask) -> Scores:
-    """All scores of one frame. Cells far from any edge, unchanged and irrelevant are culled: their scores are 0."""
+def score_cells(
+    channels: dict[str, Map], participation: Map | None, changed: Mask, linear: LinearScorer | None = None
+) -> Scores:
+    """All scores of one frame; the score itself by ``linear`` where there is one.
+
+    Cells far from any edge, unchanged and irrelevant are culled: their scores are 0."""
     wanted = (channels["edge_distance"] < 1) | changed
     if participation is not None:
         wanted = wanted | (participation > 0)
     wanted = wanted.astype(np.float32)
     inform, view = information(channels) * wanted, perspective(channels) * wanted
     taking = None if participation is None else participation * wanted
-    return Scores(combine(inform, view, taking), inform, view, taking)
+    score = combine(inform, view, taking) if linear is None else linear.score(channels) * wanted
+    return Scores(score, inform, view, taking)
+
+
+def peak(score: Map, geometry: Geometry) -> tuple[float, float]:
+    """Where most of the score lies: the centre, in pixels, of the 5x5 cells with the greatest sum."""
+    sums = cv2.boxFilter(score * geometry.inside, -1, (5, 5), normalize=False, borderType=cv2.BORDER_CONSTANT)
+    row, column = divmod(int(np.argmax(np.where(geometry.inside, sums, -1))), score.shape[1])
+    return (column + 0.5) * CELL, (row + 0.5) * CELL

@@ -45,7 +45,7 @@ class Temporal:
         self._gaze = np.zeros(geometry.grid, np.float32)
         self._prev_attention = np.zeros(geometry.grid, np.float32)
         self._row, self._column = np.indices(geometry.grid, dtype=np.float32) + np.float32(0.5)
-        self.eccentricity = self._distance_to(None)
+        self.eccentricity = self.distance_to(None)
 
     def clear(self) -> None:
         """A keyframe: the cache is emptied."""
@@ -64,7 +64,7 @@ class Temporal:
             maps["attention"] = attention if fed.attention is None else np.minimum(attention + fed.attention, 1)
         self._gaze *= GAZE_KEEP
         if fed.gaze_moved:
-            self.eccentricity = self._distance_to(fed.gaze)
+            self.eccentricity = self.distance_to(fed.gaze)
             if fed.gaze is not None:
                 self._gaze = np.maximum(self._gaze, self._bump(fed.gaze))
 
@@ -134,7 +134,7 @@ class Temporal:
         """
         return np.float32(np.pi) * self.channel("x") + np.float32(np.pi / 2) * self.channel("y")
 
-    def _distance_to(self, point: tuple[float, float] | None) -> Map:
+    def distance_to(self, point: tuple[float, float] | None) -> Map:
         """Eccentricity: distance to ``point`` (pixels; None: the centre) / half the diagonal, clipped to 1."""
         width, height = self._geometry.width, self._geometry.height
         x, y = (width / 2, height / 2) if point is None else point

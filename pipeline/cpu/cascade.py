@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.coverage import Coverage
+from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.ledger import Ledger
+from foveate.pipeline.cascade.loaded import Loaded
 from foveate.pipeline.cascade.prior import held_with_prior, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
-from foveate.pipeline.cascade.scores import Scores, score_cells
+from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import EMBEDDING
-from foveate.pipeline.colour import to_rgb
+from foveate.pipeline.colour import picture_rgb, to_rgb
 from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.cpu.reader import Reader
@@ -34,7 +36,11 @@ from foveate.pipeline.settings import Settings
 
 
 def cascade(
-    states: Iterable[State], settings: Settings, feedback: Feedback, asked: Asked | None = None
+    states: Iterable[State],
+    settings: Settings,
+    feedback: Feedback,
+    asked: Asked | None = None,
+    loaded: Loaded | None = None,
 ) -> Iterator[Step]:
     """Yield one Step per State."""
     chooser: _Cascade | None = None
@@ -43,7 +49,7 @@ def cascade(
             if chooser is None or state.update.keyframe in ("first", "size"):
                 if chooser is not None:
                     chooser.close()
-                chooser = _Cascade(state, settings, feedback, asked)
+                chooser = _Cascade(state, settings, feedback, asked, loaded or Loaded())
             yield Step(state.update.frame, chooser.select(state))
     finally:
         if chooser is not None:
@@ -58,25 +64,31 @@ class _Scored(NamedTuple):
     scores: Scores  # blended with the previous frame's where that could be carried
     valid: Mask
     channels: dict[str, Map]
+    glance: Map | None  # the score of the first of two passes
 
 
 class _Cascade:
     """Chooses the tokens of a stream of frames of one size."""
 
-    def __init__(self, state: State, settings: Settings, feedback: Feedback, asked: Asked | None) -> None:
+    def __init__(
+        self, state: State, settings: Settings, feedback: Feedback, asked: Asked | None, loaded: Loaded
+    ) -> None:
         geometry = state.update.geometry
+        self._loaded = loaded
         self._interest = None if asked is None else Interest(asked, geometry)
         self._settings = settings
         self._feedback = feedback
         self._geometry = geometry
-        self._read = channels_read(settings.allocation)
-        self._temporal = Temporal(geometry, settings.cache, frozenset(settings.maps) | self._read)
+        weighed = frozenset() if loaded.scorer is None else loaded.scorer.channels
+        self._read = channels_read(settings.allocation) | (weighed - {"pass1_score"})
+        used = frozenset(settings.maps) | self._read
+        self._temporal = Temporal(geometry, settings.cache, used)
         self._flow = FlowSearch(settings.cache.flow_level)
         self._ledger = Ledger(geometry)
         self._strategy = strategy(settings.allocation)
         in_stream = settings.allocation.memory == "stream"
         self._reader = Reader(geometry, state.update.frame.subsampled) if in_stream else None
-        self._evolving = not _EVOLVING.isdisjoint(settings.maps)  # maps that change even where the picture rests
+        self._evolving = not _EVOLVING.isdisjoint(used)  # maps that change even where the picture rests
         self._settled: tuple[Selection, Tokens] | None = None  # what an unchanged frame is given again
 
     def select(self, state: State) -> Selection:
@@ -118,13 +130,28 @@ class _Cascade:
     def _score(self, state: State, changed: Mask, fed: Fed) -> _Scored:
         valid, trust, flow = self._carry(state, changed)
         self._temporal.feed(fed)
-        carried = {name: self._temporal.channel(name) for name in self._read}
-        channels = {**state.grid, "eccentricity": self._temporal.eccentricity, **carried}
-        scores = score_cells(channels, self._participation(state, changed, flow, valid, fed), changed)
+        taking = self._participation(state, changed, flow, valid, fed)
+        channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
+        channels |= {name: self._channel(name, state) for name in self._read}
+        scores, glance = self._looks(channels, taking, changed, fed)
         if not fed.query_changed:  # the previous score answers the previous query
             blend = trust * np.float32(self._settings.cache.blend)
             scores = scores._replace(score=scores.score + blend * (self._temporal.relevance - scores.score))
-        return _Scored(scores, valid, channels)
+        return _Scored(scores, valid, channels, glance)
+
+    def _looks(
+        self, channels: dict[str, Map], taking: Map | None, changed: Mask, fed: Fed
+    ) -> tuple[Scores, Map | None]:
+        """The scores of one pass; or of a second one, and the score of the first."""
+        linear = self._loaded.scorer
+        if self._settings.score.passes == 1:
+            return score_cells(channels, taking, changed, linear), None
+        channels["pass1_score"] = np.zeros(self._geometry.grid, np.float32)
+        glance = score_cells(channels, taking, changed, linear).score
+        channels["pass1_score"] = glance
+        if fed.gaze is None:
+            channels["eccentricity"] = self._temporal.distance_to(peak(glance, self._geometry))
+        return score_cells(channels, taking, changed, linear), glance
 
     def _participation(self, state: State, changed: Mask, flow: Flow | None, valid: Mask, fed: Fed) -> Map | None:
         if self._interest is None:
@@ -149,12 +176,19 @@ class _Cascade:
         if keyframe or not self._settings.cache.enabled:
             self._temporal.clear()
             self._flow.observe(state.picture)
-            if self._temporal.clustered and keyframe:
-                self._temporal.cluster(self._grid_rgb(state))
+            self._renew(state)
             return nothing.astype(np.bool_), nothing, None
         flow = self._flow.search(state.picture, changed)
         valid = self._temporal.follow(flow)
         return valid, nothing if flow is None else flow.confidence * (valid & changed), flow
+
+    def _renew(self, state: State) -> None:
+        """What is made anew where nothing is carried: the clusters and the depth."""
+        if self._temporal.clustered:
+            self._temporal.cluster(self._grid_rgb(state))
+        if self._temporal.deep and self._loaded.depth is not None:
+            picture = picture_rgb(state.update.frame)
+            self._temporal.see_depth(depth_of(picture, self._loaded.depth, self._geometry))
 
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
@@ -221,8 +255,16 @@ class _Cascade:
         """One map to hand out, float32[grid]."""
         if name == "score":
             return scored.scores.score
+        if name == "pass1_score" and scored.glance is not None:
+            return scored.glance
+        if name == "eccentricity":
+            return scored.channels[name]
+        return self._channel(name, state)
+
+    def _channel(self, name: str, state: State) -> Map:
+        """One channel that does not follow from the scores, float32[grid]."""
         if self._interest is not None and name.startswith("query"):
-            return self._interest.map(name)
+            return self._interest.map(name.removesuffix("_similarity"))
         if self._interest is not None and name.startswith(EMBEDDING):
             return self._interest.coefficients(int(name.removeprefix(EMBEDDING)))
         if name in state.grid:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.cascade.loaded import load
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.update import Update
@@ -27,6 +28,7 @@ class CpuEngine:
         self, settings: Settings, feedback: Feedback, asked: Asked | None = None, notes: tuple[str, ...] = ()
     ) -> None:
         self.notes = notes
+        self._loaded = load(settings)
         self._asked = asked
         self._settings = settings
         self._feedback = feedback
@@ -42,4 +44,4 @@ class CpuEngine:
 
     def cascade(self, states: Iterable[State]) -> Iterator[Step]:
         """States to Steps."""
-        return cascade(states, self._settings, self._feedback, self._asked)
+        return cascade(states, self._settings, self._feedback, self._asked, self._loaded)

@@ -88,7 +88,7 @@ def _map_tile(values: NDArray[np.float32], name: str, title: str, size: tuple[in
     image = cv2.resize(coloured(name, values), size, interpolation=cv2.INTER_NEAREST)
     low, high = float(values.min()), float(values.max())
     group = BY_NAME[name].group if name in BY_NAME else "score"
-    span = f"{low:.3g} everywhere" if low == high else f"{low:.2g} to {high:.2g}"
+    span = f"{low:.3g} everywhere" if low == high else f"{round(low, 3):.2g} to {high:.2g}"
     return _tile(np.asarray(image, np.uint8), title, f"{group}: {span}")
 
 

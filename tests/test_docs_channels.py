@@ -1,0 +1,67 @@
+"""What docs/channels.md states of the channels is true, and its examples run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from foveate.app.main import main
+from foveate.pipeline.channels import BY_NAME, CHANNELS
+from foveate.pipeline.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "channels.md").read_text(encoding="utf-8")
+
+
+def rows() -> list[list[str]]:
+    text = PAGE.split("<!-- channels -->")[1].split("<!-- /channels -->")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.strip().splitlines()[2:]]
+
+
+def test_every_channel_stands_in_the_table_as_the_code_declares_it() -> None:
+    stated = {}
+    for number, name, what, span, reduce, _ in rows():
+        low, _, high = span.partition(" to ")
+        stated[name.strip("`")] = (number, float(low), float(high), reduce)
+        assert what
+    declared = {
+        channel.name: (str(place) if place < len(CHANNELS) else "", channel.low, channel.high, channel.reduce)
+        for place, channel in enumerate(BY_NAME.values())
+    }
+    assert list(stated.items()) == list(declared.items())
+
+
+def test_the_picture_is_there() -> None:
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", PAGE):
+        assert (ROOT / "docs" / link).exists(), link
+    assert (ROOT / "sample_videos" / "channels.jpg").stat().st_size < 400_000
+
+
+def test_the_layout_example_runs(samples: Path) -> None:
+    example = next(code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "load_layout" in code)
+    used = {'"clip.mp4", maps': f'"{samples / "tree.mp4"}", source={{"frames": 2}}, maps'}
+    for stated, instead in used.items():
+        assert stated in example
+        example = example.replace(stated, instead)
+    names: dict[str, object] = {}
+    exec(example, names)
+    assert names["layout"] == ("motion", "saliency", "gaze")
+    assert names["channels"].shape == (3, 16, 20)  # type: ignore[attr-defined]
+
+
+def test_the_depth_example_runs(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = next(code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "ground.py" in code)
+    (tmp_path / "ground.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    command = re.search(r"```sh\nfoveate (run clip\.mp4 --depth .*?)\n```", PAGE)
+    assert command is not None
+    words = command[1].replace("clip.mp4", str(samples / "tree.mp4")).split()
+    assert main([*words, "--frames", "2", "-q"]) == 0
+    assert len((tmp_path / "tokens.jsonl").read_text().splitlines()) == 3
+
+
+def test_the_channels_that_the_page_says_are_off_are_off() -> None:
+    off = [name.strip("`") for number, name, *_ in rows() if not number]
+    assert not Settings().reads & set(off)
