@@ -55,7 +55,7 @@ CHANNELS: tuple[Channel, ...] = (
     Channel("attention", "feedback", "mean", None, ("flow",)),
     Channel("gaze", "feedback", "mean", 0, ()),
     Channel("boundary", "cluster", "max", None, ("cluster_id",)),
-    Channel("text", "local", "max", 16),
+    Channel("text", "local", "max", 48),
 )
 """The 40 channels of the default layout, in its order."""
 

@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.problem import Map
 
 HIDDEN = np.float32(64.0**2 * 256)
-"""Squared error of a cell of full participation that is shown by a single value: 64 grey values at each pixel."""
+"""Weighted squared error of a cell of full participation that is shown by a single value: 64 grey values a pixel."""
 
 
-def with_prior(errors: Sequence[Map], participation: Map) -> tuple[Map, ...]:
-    """Squared errors of LODs 1, 2, 3, 4 of each cell, and what may be hidden from a query there: float32[grid] each.
+def with_prior(errors: Sequence[Map], hidden: Map) -> tuple[Map, ...]:
+    """Squared errors of LODs 1, 2, 3, 4 of each cell, with what a query may find hidden there: float32[grid] each.
 
-    Pictures without detail would show it nowhere: a plain red car would stay coarse. At LOD l, 1 - 4**-l of HIDDEN is
-    added, times the participation squared; so each step to finer tokens takes away as much per token.
+    Pictures without detail would show it nowhere: a plain red car would stay coarse. At LOD l, 1 - 4**-l of ``hidden``
+    is added; so each step to finer tokens takes away as much per token.
     """
-    hidden = HIDDEN * participation * participation
-    return tuple(error + hidden * _share(lod) for lod, error in enumerate(errors, 1))
+    return tuple(error + hidden * np.float32(1 - 0.25**lod) for lod, error in enumerate(errors, 1))
 
 
-def held_with_prior(kept: Map, lod: NDArray[np.uint8], participation: Map) -> Map:
+def held_with_prior(kept: Map, lod: NDArray[np.uint8], hidden: Map) -> Map:
     """The same for what the reader holds, by the LOD at which it saw each cell last."""
-    return kept + HIDDEN * participation * participation * (np.float32(1) - np.float32(0.25) ** lod.astype(np.float32))
+    return kept + hidden * (np.float32(1) - np.float32(0.25) ** lod.astype(np.float32))
 
 
-def _share(lod: int) -> np.float32:
-    return np.float32(1 - 0.25**lod)
+def hidden_error(participation: Map, weight: Map) -> Map:
+    """The squared error that counts HIDDEN times the participation squared, whatever the cell's weight is."""
+    return HIDDEN * participation * participation / np.maximum(weight, np.float32(1e-6))

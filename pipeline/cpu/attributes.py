@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,10 +18,11 @@ Map = NDArray[np.float32]
 PIXEL_CHANNELS = COLOURS + 1
 """clip0 .. clip11: the shares of the named colours, and lightness."""
 
-STROKE_STEP = 0.15
+STROKE_STEP = 0.1
 """Luma difference, of its range, that makes an edge of a letter's stroke."""
 MOST_STROKES = 12.0
 """Strokes in a cell, of 8 rows, that make it all text: one and a half in each row."""
+RIM = 0.6
 
 
 class AttributeStack:
@@ -51,10 +53,13 @@ class AttributeStack:
 def text(strokes: Map) -> Map:
     """Stroke density in [0, 1]: that of the cell, where a cell beside it has as much. float32[grid] each.
 
-    Letters stand in rows; a cell by itself with many thin strokes is a texture or a fence's end.
+    Letters stand in rows; a cell by itself with many thin strokes is a texture or a fence's end. Cells next to text
+    have at least RIM of it: they hold the rims of letters.
     """
     density = np.minimum(strokes / np.float32(MOST_STROKES), np.float32(1))
     beside = np.zeros_like(density)
     beside[:, 1:] = density[:, :-1]
     np.maximum(beside[:, :-1], density[:, 1:], out=beside[:, :-1])
-    return np.minimum(density, 2 * beside)
+    found = np.minimum(density, 2 * beside)
+    around = cv2.dilate(found, np.ones((3, 3), np.uint8))
+    return np.asarray(np.maximum(found, np.float32(RIM) * around), np.float32)

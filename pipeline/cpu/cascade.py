@@ -15,7 +15,7 @@ from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.ledger import Ledger
 from foveate.pipeline.cascade.loaded import Loaded
-from foveate.pipeline.cascade.prior import held_with_prior, with_prior
+from foveate.pipeline.cascade.prior import held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy
@@ -205,8 +205,9 @@ class _Cascade:
         weight = weight * self._geometry.inside
         errors, taking = state.errors, scored.scores.participation
         if taking is not None:
-            errors = with_prior(errors, taking)
-            kept = None if self._reader is None or kept is None else held_with_prior(kept, self._reader.lod, taking)
+            hidden = hidden_error(taking, weight)
+            errors = with_prior(errors, hidden)
+            kept = None if self._reader is None or kept is None else held_with_prior(kept, self._reader.lod, hidden)
         problem = Problem(
             self._geometry,
             fed.budget or settings.budget,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.channels import CHANNELS
+from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
 
@@ -17,8 +17,8 @@ LOWPASS_LEVEL = 3
 SALIENCY_LEVEL = 2
 
 _local_channels = kernel("local_channels", POINTER, POINTER, result=ctypes.c_int32)
-_MARGIN = -(-max(channel.reach or 0 for channel in CHANNELS if channel.group == "local") // CELL)
 _NAMES = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
+_MARGIN = -(-max(BY_NAME[name].reach or 0 for name in _NAMES) // CELL)
 
 
 class _Channels(ctypes.Structure):

@@ -118,7 +118,20 @@ def test_text_is_strokes_in_rows():
     geometry = Geometry(320, 96)
     text = stack_of([(luma, half, half)], geometry, [np.ones(geometry.tiles, np.bool_)])["text"]
     assert text[1:3, 2:10].min() > 0.9
-    assert text[0].max() == text[4:].max() == 0
+    assert text[0].max() == text[3].max() == pytest.approx(0.6)
+    assert text[4:].max() == 0
+
+
+def test_what_lies_between_two_lines_is_text_too():
+    luma = np.full((96, 320), 30, np.uint8)
+    for top in (16, 48):
+        luma[top : top + 16, 32:160:8] = luma[top : top + 16, 33:160:8] = 220
+    half = np.full((48, 160), 128, np.uint8)
+    geometry = Geometry(320, 96)
+    text = stack_of([(luma, half, half)], geometry, [np.ones(geometry.tiles, np.bool_)])["text"]
+    assert text[[1, 3], 2:10].min() > 0.9
+    assert text[2, 2:10].min() > 0.5
+    assert text[5:].max() == 0
 
 
 def test_sizes_are_those_of_connected_regions():

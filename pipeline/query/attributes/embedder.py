@@ -16,7 +16,7 @@ from foveate.pipeline.query.program import COEFFICIENTS
 
 PRESENT = 0.25  # share of a cell that a colour must have to be counted among the colours of its regions
 
-_STILL, _MOVES = 0.04, 0.12  # luma difference, of its range: nothing moves; something does
+_STILL, _MOVES = 0.015, 0.05  # luma difference, of its range: nothing moves; something does
 _SLOW, _FAST = 0.04, 0.15  # cells per frame, against what most of the picture does: the same
 _PANS = 0.6  # share of the picture that changes where the camera itself moves
 _KEEP = np.float32(0.8)  # of the motion of a frame before
@@ -68,10 +68,13 @@ class AttributesEmbedder:
 
 
 def _motion(view: View) -> Map:
-    """What moves in this frame: what changes where the camera rests, else what moves another way than the picture."""
-    if view.flow is None or view.changed.mean() < _PANS:
-        return _ramp(view.grid["motion"], _STILL, _MOVES)
-    return _ramp(_against_the_rest(view.flow), _SLOW, _FAST) * view.changed
+    """What moves in this frame: what moves another way than the picture and, where the camera rests, what changes."""
+    apart = np.float32(0) if view.flow is None else _ramp(_against_the_rest(view.flow), _SLOW, _FAST) * view.changed
+    if view.changed.mean() >= _PANS:
+        return apart + np.zeros_like(view.grid["motion"])
+    now = np.maximum(_ramp(view.grid["motion"], _STILL, _MOVES), apart)
+    # A thing without detail changes at its edges only: what lies between cells that move, moves.
+    return np.asarray(cv2.morphologyEx(now, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)), np.float32)
 
 
 def _against_the_rest(flow: Flow) -> Map:
