@@ -29,4 +29,4 @@ def held_with_prior(kept: Map, lod: NDArray[np.uint8], hidden: Map) -> Map:
 
 def hidden_error(participation: Map, weight: Map) -> Map:
     """The squared error that counts HIDDEN times the participation squared, whatever the cell's weight is."""
-    return HIDDEN * participation * participation / np.maximum(weight, np.float32(1e-6))
+    return np.asarray(HIDDEN * participation * participation / np.maximum(weight, np.float32(1e-6)), np.float32)
