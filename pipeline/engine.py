@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing
-from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
@@ -83,6 +83,9 @@ def lacking_on_the_gpu(settings: Settings, asked: Asked | None) -> str | None:
         return f"it has no strategy {settings.allocation.strategy!r}"
     if settings.score.scorer == "linear" or settings.score.passes == 2:
         return "it has neither the linear scorer nor a second pass"
+    clustered = {channel.name for channel in CHANNELS if channel.group == "cluster"}
+    if not settings.cache.enabled and not clustered.isdisjoint(settings.maps):
+        return "it makes clusters on keyframes only"
     optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
     if optional:
         return f"it has no channel {optional[0]!r}"

@@ -22,6 +22,9 @@ Per shard, with F frames and N tokens in all; tokens of frame i are rows offsets
 | age | int32[N], frames |
 | fresh | bool[N] |
 | patches | uint8[N, 16, 16, 3], R'G'B' |
+| maps | float32[F, C, rows, columns] over the grid of cells; absent where no maps are asked for |
+
+The C maps are in the order of the header's ``config.maps``. Where the grid's size changes, a new shard begins.
 
 The header of DESIGN section 8, with ``shard`` (counted from 0), is JSON text: ``header`` in an NPZ file, the
 metadata entry ``foveate`` in a safetensors file.
@@ -93,8 +96,11 @@ class ShardSink:
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Keep one record, and save the shard when it is full. Raises SinkError."""
         assert selection.patches is not None, "the selection holds no patches"
-        self._pending.append(replace(selection, maps={}, extras={}))
-        self._bytes += selection.patches.nbytes + _FRAME_BYTES
+        if self._pending and _grids(self._pending[-1]) != _grids(selection):
+            self._save_pending()
+        self._pending.append(replace(selection, extras={}))
+        maps = sum(values.nbytes for values in selection.maps.values())
+        self._bytes += selection.patches.nbytes + maps + _FRAME_BYTES
         if self._bytes >= self._limit:
             self._save_pending()
 
@@ -136,9 +142,16 @@ def concatenated(selections: Sequence[Selection]) -> Arrays:
         arrays[name] = np.concatenate([np.empty(0, kind), *columns]).astype(kind, copy=False)
     if any(selection.participation is not None for selection in selections):
         arrays["participation"] = np.concatenate([_participation(each) for each in selections])
+    if any(selection.maps for selection in selections):
+        arrays["maps"] = np.stack([np.stack([*selection.maps.values()]) for selection in selections])
     patches = [selection.patches for selection in selections if selection.patches is not None]
     arrays["patches"] = np.concatenate([np.empty((0, PATCH, PATCH, 3), np.uint8), *patches])
     return arrays
+
+
+def _grids(selection: Selection) -> list[tuple[int, ...]]:
+    """The shapes of the selection's maps."""
+    return [values.shape for values in selection.maps.values()]
 
 
 def _participation(selection: Selection) -> NDArray[np.float32]:

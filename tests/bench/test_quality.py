@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from foveate.bench.case import Clip
 from foveate.bench.drift import drifting
 from foveate.bench.footage import Footage
-from foveate.bench.methods import METHODS, baseline, downscale, patches_like
+from foveate.bench.methods import METHODS, STRATEGIES, baseline, downscale, patches_like
 from foveate.bench.quality import clip_quality, main, markdown_table, method_quality
+from foveate.pipeline.settings import AllocationSettings
 
 Make = Callable[..., Footage]
 
@@ -97,3 +99,11 @@ def test_the_readers_picture_of_the_samples(name: str, memory: str, least: float
     (case,) = clip_quality(clip, {method: METHODS[method]}, 273, 60)
     assert case["psnr_luma"] >= least
     assert max(case["samples"]["tokens"]) <= 273
+
+
+def test_every_strategy_can_be_measured(tiny_clip: Path) -> None:
+    names = get_args(AllocationSettings.model_fields["strategy"].annotation)
+    assert list(STRATEGIES) == [f"{name}, {memory}" for name in names for memory in ("frame", "stream")]
+    cases = clip_quality(Clip("tiny", tiny_clip), STRATEGIES, 8, 3)
+    assert [case["method"] for case in cases] == list(STRATEGIES)
+    assert all(case["tokens_per_frame"] <= 8 for case in cases)

@@ -170,6 +170,7 @@ def test_clusters_are_made_on_every_frame_where_nothing_is_carried(samples):
     ("asked", "said"),
     [
         ({"maps": ("rope_sin",)}, "it has no channel 'rope_sin'"),
+        ({"maps": ("boundary",), "cache": {"enabled": False}}, "it makes clusters on keyframes only"),
         ({"score": {"passes": 2}}, "it has neither the linear scorer nor a second pass"),
     ],
 )

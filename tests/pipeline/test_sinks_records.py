@@ -314,3 +314,30 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SinkError, match=re.escape('pip install "foveate[parquet]"')):
         open_sink(str(tmp_path / "a.parquet")).open(HEADER)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_maps_are_kept_in_the_order_asked_for_and_shards_end_where_the_size_changes(
+    suffix: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    plain = [
+        {"gaze": np.full((4, 4), 10.0 + at, np.float32), "edges": np.full((4, 4), at, np.float32)} for at in (1, 2)
+    ]
+    wide = {"gaze": np.full((4, 6), 5.0, np.float32), "edges": np.zeros((4, 6), np.float32)}
+    header = replace(HEADER, config={"maps": ["gaze", "edges"]})
+    write(open_sink(str(path)), *(selection(maps=maps) for maps in (*plain, wide)), header=header)
+    (first, arrays), (_, others) = read_shards(path)
+    assert first["config"]["maps"] == ["gaze", "edges"]
+    assert arrays["maps"].shape == (2, 2, 4, 4)
+    assert arrays["maps"].dtype == np.float32
+    assert arrays["maps"][:, :, 0, 0].tolist() == [[11.0, 1.0], [12.0, 2.0]]
+    assert others["maps"].shape == (1, 2, 4, 6)
+    assert others["frame_index"].tolist() == [3]
+
+
+def test_maps_count_towards_the_size_of_a_shard(tmp_path: Path) -> None:
+    maps = {"gaze": np.zeros((68, 120), np.float32)}  # 32,640 bytes
+    sink = ShardSink(str(tmp_path / "a.npz"), save_npz, shard_bytes=100_000)
+    write(sink, *(selection(0, patches=np.empty((0, 16, 16, 3), np.uint8), maps=maps) for _ in range(6)))
+    assert [len(arrays["maps"]) for _, arrays in read_shards(tmp_path / "a.npz")] == [3, 3]
