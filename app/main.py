@@ -26,6 +26,7 @@ where something is relevant, and looks again only where something changed.
   bench FILE...   compare the speed with that of bare decoding
   fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
   doctor          what this machine can do, and what is missing, and why
+  fit-pca FILE... fit what an image-text model needs once, from pictures and videos
 
   foveate COMMAND --help   all options of a command
   foveate --version        the version
@@ -128,6 +129,13 @@ def _doctor(arguments: Sequence[str], console: Console) -> int:
     return int(parse_call(doctor, arguments, "doctor")())
 
 
+def _fit_pca(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.arguments import parse_call
+    from foveate.app.fit_pca import fit_pca
+
+    return int(parse_call(fit_pca, arguments, "fit-pca")())
+
+
 def _leave_processors_to_the_decoder() -> None:
     """OpenCV's threads gain nothing on pictures as small as the flow's, and take turns with those of the decoder."""
     import cv2
@@ -141,6 +149,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
     "bench": _bench,
     "fit-scorer": _fit_scorer,
     "doctor": _doctor,
+    "fit-pca": _fit_pca,
 }
 
 

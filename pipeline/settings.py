@@ -123,6 +123,34 @@ class LiveSettings(_Group):
     """A camera's frames per second. Default: what the camera prefers."""
 
 
+class ClipSettings(_Group):
+    """The image-text model behind the encoder "open_clip", and when it looks."""
+
+    model: str = "ViT-B-16"
+    """The architecture, by open_clip's name for it; a folder with open_clip_config.json; or hf-hub:OWNER/NAME."""
+    weights: str | None = None
+    """A file with the model's weights, or open_clip's tag for some, which are looked for in its cache and its hub."""
+    pca: str | None = None
+    """The file that foveate fit-pca made for this model."""
+    dense: Literal["native", "windows"] = "native"
+    """native: the whole picture is encoded at once, in its own aspect. windows: overlapping windows of it."""
+    resolution: int | None = Field(None, ge=16, le=4096)
+    """Pixels to which the longer side of what is encoded at once is scaled. Default: the model's own for windows, twice
+    as much for the whole picture."""
+    window: int = Field(448, ge=32)
+    """Side of a window in pixels of the video."""
+    interval: int = Field(30, ge=1)
+    """Frames after which a changed region is encoded again, if not earlier."""
+    stale: float = Field(0.3, ge=0, le=1)
+    """Share of a region's cells that the flow may lose before it is encoded again."""
+    wait: bool | None = None
+    """Wait for each encoding, so that two runs are equal. Default: for files; live sources go on with older ones."""
+    device: str | None = Field(None, pattern=r"^(cpu|cuda(:\d+)?)$")
+    """Where the model runs: cpu, or cuda in half precision. Default: cuda where torch finds a GPU."""
+    threads: int | None = Field(None, ge=1)
+    """Threads of the model on the CPU. Default: all processors but one, which is left to the video."""
+
+
 QUERY_MAP = "query:"
 """What a map's name begins with that is the relevance to the words behind."""
 
@@ -157,6 +185,7 @@ class Settings(_Group):
     cache: CacheSettings = CacheSettings()
     score: ScoreSettings = ScoreSettings()
     allocation: AllocationSettings = AllocationSettings()
+    clip: ClipSettings = ClipSettings()
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:

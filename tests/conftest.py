@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import runpy
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,3 +126,14 @@ def silent() -> Iterator[int]:
     """The port of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A tiny open_clip model with weights set by hand, see models/planted.py; its folder and weights as well."""
+    reason = "needs torch and open_clip: pip install -e '.[clip]'"
+    pytest.importorskip("torch", reason=reason)
+    pytest.importorskip("open_clip", reason=reason)
+    folder = tmp_path_factory.mktemp("planted")
+    known = runpy.run_path(str(Path(__file__).parent / "models" / "planted.py"))
+    return SimpleNamespace(folder=str(folder), weights=str(known["write"](folder)), expected=known["expected"])

@@ -1,0 +1,55 @@
+"""What an image-text encoder offers, whichever model is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+Picture = NDArray[np.uint8]
+
+
+class ImageTextEncoder(Protocol):
+    """Maps pictures and texts into one space of unit vectors, in which likeness is the dot product.
+
+    Any method may be called by any thread.
+    """
+
+    @property
+    def id(self) -> str:
+        """Architecture, weights and way of reading: two encoders with one id give the same vectors."""
+
+    @property
+    def dimension(self) -> int:
+        """D, the length of a vector."""
+
+    @property
+    def resolution(self) -> int:
+        """Pixels along the side of the square pictures that the model was trained on."""
+
+    @property
+    def sharpness(self) -> float:
+        """What the model multiplies a dot product with before its softmax."""
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector per text, float32[n, D]."""
+
+    def encode_image(self, rgb: Picture, longest: int) -> Vectors:
+        """Unit vectors float32[rows, columns, D] of the parts of a picture, uint8[H, W, 3], in its own raster.
+
+        The picture is scaled, its aspect kept, until its longer side has about ``longest`` pixels.
+        """
+
+
+def unit(vectors: NDArray[np.floating]) -> Vectors:
+    """``vectors`` [..., D] at length 1; zeros stay zeros."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.maximum(length, np.finfo(np.float32).tiny), np.float32)
+
+
+def picture_vector(encoder: ImageTextEncoder, rgb: Picture) -> Vectors:
+    """One unit vector, float32[D], for a whole picture: the mean of its parts, which is of their kind."""
+    return unit(encoder.encode_image(rgb, encoder.resolution).mean(axis=(0, 1)))

@@ -1,0 +1,64 @@
+"""Embeddings carried along the flow: always read from where they were encoded, so that they never blur."""
+
+from __future__ import annotations
+
+from typing import Self, TypeVar
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.geometry import Mask
+
+Map = NDArray[np.float32]
+_Kind = TypeVar("_Kind", bound=np.generic)
+
+
+class Track:
+    """For each cell, where its content was when tracking began; and which cells' content was lost on the way.
+
+    Following the flow frame by frame moves these places, not the maps themselves: what is read through them is
+    interpolated once, however long the way was.
+    """
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self._own_row, self._own_column = np.indices(shape, dtype=np.float32)
+        self._across = self._down = np.zeros(shape, np.float32)  # from a cell to where it was, in cells
+        self.lost: Mask = np.zeros(shape, np.bool_)
+        self.moved = False
+
+    def copy(self) -> Self:
+        """One that goes on by itself. Its arrays are never written, only replaced."""
+        twin = type(self)(self.lost.shape)
+        twin._across, twin._down, twin.lost, twin.moved = self._across, self._down, self.lost, self.moved
+        return twin
+
+    def follow(self, flow: Flow | None, valid: Mask) -> None:
+        """One frame on. None: nothing moved. ``valid`` is bool[grid]: cells that the flow is sure of."""
+        if flow is not None:
+            x, y = self._own_column + flow.dx, self._own_row + flow.dy
+            self._across = flow.dx + _warped(self._across, x, y)  # OpenCV reads at 32nds of a cell: a displacement
+            self._down = flow.dy + _warped(self._down, x, y)  # varies little over them, a place would stand still
+            lost = cv2.remap(self.lost.astype(np.uint8), x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
+            self.lost = np.asarray(lost, np.bool_)
+            self.moved = True
+        self.lost = self.lost | ~valid
+
+    def read(self, maps: Map) -> Map:
+        """``maps``, float32[n, grid] as they were when tracking began, at today's places."""
+        if not self.moved:
+            return maps
+        x, y = self._own_column + self._across, self._own_row + self._down
+        return np.stack([_warped(plane, x, y) for plane in maps])
+
+    def read_nearest(self, values: NDArray[_Kind]) -> NDArray[_Kind]:
+        """The same for one map [grid] of numbers or truths that are not averaged."""
+        rows, columns = values.shape
+        row = np.clip(np.rint(self._own_row + self._down), 0, rows - 1).astype(np.intp)
+        column = np.clip(np.rint(self._own_column + self._across), 0, columns - 1).astype(np.intp)
+        return values[row, column]
+
+
+def _warped(plane: Map, x: Map, y: Map) -> Map:
+    return np.asarray(cv2.remap(plane, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
