@@ -88,7 +88,7 @@ def parsed_settings(
     config = _config_in(arguments)
     preset = load_preset(config)
     parsed = parse(flags(preset), arguments, command)
-    for name in ("query", "maps", "out"):
+    for name in ("query", "query_image", "maps", "out"):
         if () in getattr(parsed, name):
             raise SettingsError(f"--{name} needs a value behind it; see foveate {command} --help")
     if parsed.config != config:

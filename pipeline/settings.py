@@ -165,8 +165,11 @@ class Settings(_Group):
     """Most tokens per frame."""
     query: tuple[str, ...] = ()
     """What to look for, in words; a minus sign before them: what not to; :0.5 behind them: with this weight."""
-    encoder: Literal["attributes"] = "attributes"
-    """What understands queries. attributes: names of colours, dark, bright, moving, still, text, places, sizes."""
+    query_image: tuple[str, ...] = ()
+    """Picture files that show what to look for."""
+    encoder: Literal["attributes", "open_clip"] = "attributes"
+    """What understands queries. attributes: names of colours, dark, bright, moving, still, text, places, sizes.
+    open_clip: any words, by a model whose weights are given."""
     keep_embeddings: bool = False
     """Keep what queries need also while there is none, so that one can be asked later on."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
@@ -220,7 +223,7 @@ class Settings(_Group):
         embedding = {channel.name for channel in CHANNELS if channel.group == "embedding"}
         embedding |= {"query", "query_similarity"}
         asks = any(name in embedding or name.startswith(QUERY_MAP) for name in self.reads)
-        return self.keep_embeddings or bool(self.query) or asks
+        return self.keep_embeddings or bool(self.query or self.query_image) or asks
 
     @property
     def attributes(self) -> bool:

@@ -116,6 +116,8 @@ class _Cascade:
         repeated = replace(
             last, index=frame.index, time=frame.seconds, changed=0.0, recomputed=0.0, age=last.age + 1, fresh=fresh
         )
+        if "embedding_age" in last.extras:
+            repeated = replace(repeated, extras={"embedding_age": last.extras["embedding_age"] + 1})
         self._settled = repeated, tokens
         return self._settled
 
@@ -250,7 +252,14 @@ class _Cascade:
             fresh=ages.fresh,
             patches=patches(state.levels, tokens, frame.colour) if self._settings.patches else None,
             maps={name: self._map(name, state, scored) for name in self._settings.maps},
+            extras=self._extras(),
         )
+
+    def _extras(self) -> dict[str, int | None]:
+        """How old the embeddings are, where they can be: those of a model."""
+        if self._interest is None or self._settings.encoder == "attributes":
+            return {}
+        return {"embedding_age": self._interest.age}
 
     def _map(self, name: str, state: State, scored: _Scored) -> Map:
         """One map to hand out, float32[grid]."""

@@ -4,45 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.encoders.base import ImageTextEncoder
 from foveate.pipeline.encoders.carried import Track
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.encoders.regions import Region, longest_side, regions
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.encoder import Embedded, View
 from foveate.pipeline.settings import ClipSettings
 
 Map = NDArray[np.float32]
 _NEVER = -1
-
-
-class View(Protocol):
-    """What the embedder reads of one frame."""
-
-    @property
-    def frame(self) -> FrameView: ...
-    @property
-    def forgets(self) -> bool: ...  # nothing of earlier frames may be used
-    @property
-    def changed(self) -> Mask: ...  # bool[grid]
-    @property
-    def flow(self) -> Flow | None: ...  # None: nothing moved
-    @property
-    def valid(self) -> Mask: ...  # bool[grid]: cells that the flow is sure of
-
-
-class Embedded(NamedTuple):
-    """What is known of the picture at this frame."""
-
-    coefficients: Map  # float32[COMPONENTS, grid]
-    age: int  # frames since the oldest of them was encoded
 
 
 class _Asked(NamedTuple):
@@ -91,7 +69,7 @@ class DenseEmbedder:
     def update(self, view: View) -> Embedded | None:
         """The coefficients at this frame; None while there are none yet. Raises what the encoder raises."""
         self._frame += 1
-        if view.forgets:
+        if view.keyframe not in (None, "periodic"):
             self._begin()
         else:
             self._track.follow(view.flow, view.valid)
@@ -103,9 +81,9 @@ class DenseEmbedder:
         return self._embedded()
 
     @property
-    def busy(self) -> bool:
-        """True while an encoding is on its way, which an unchanged frame has to wait for as well."""
-        return self._asked is not None
+    def settled(self) -> bool:
+        """True where another frame without any change would have the same embeddings: none is on its way."""
+        return self._asked is None
 
     def close(self) -> None:
         """Wait for the thread to end; what it works on is finished first, and lost. Safe to call twice."""

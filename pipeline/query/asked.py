@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.encoder import Compiled, QueryEncoder
-from foveate.pipeline.query.phrase import parse
+from foveate.pipeline.query.phrase import Phrase, parse
 from foveate.pipeline.query.program import Program
 from foveate.pipeline.settings import QUERY_MAP, Settings
 
@@ -23,11 +23,11 @@ class Asked:
 
 
 def asked(settings: Settings) -> Asked | None:
-    """None where nothing needs embeddings. Raises SettingsError."""
+    """None where nothing needs embeddings. Raises SettingsError, EngineError, SourceError."""
     if not settings.embeds:
         return None
     encoder = open_encoder(settings)
-    compiled = compiled_queries(encoder, settings.query)
+    compiled = compiled_queries(encoder, settings.query, settings.query_image)
     names = [name for name in settings.maps if name.startswith(QUERY_MAP)]
     aside = {name: compiled_queries(encoder, [name.removeprefix(QUERY_MAP)]) for name in names}
     notes = dict.fromkeys(note for each in (compiled, *aside.values()) for note in each.notes)
@@ -35,18 +35,25 @@ def asked(settings: Settings) -> Asked | None:
 
 
 def open_encoder(settings: Settings) -> QueryEncoder:
-    """The encoder that the settings name. Raises SettingsError."""
+    """The encoder that the settings name. Raises SettingsError, EngineError."""
+    if settings.encoder == "open_clip":
+        from foveate.pipeline.encoders.query import open_clip_encoder
+
+        return open_clip_encoder(settings.clip)
     from foveate.pipeline.query.attributes.encoder import AttributesEncoder
 
     return AttributesEncoder()
 
 
-def compiled_queries(encoder: QueryEncoder, queries: Sequence[str]) -> Compiled:
-    """The program of ``queries``; None where there are none. Raises SettingsError."""
-    if not queries:
+def compiled_queries(encoder: QueryEncoder, queries: Sequence[str], images: Sequence[str] = ()) -> Compiled:
+    """The program of ``queries``, and of ``images``, files that show something; None where there are none.
+
+    Raises SettingsError, SourceError.
+    """
+    if not queries and not images:
         return Compiled(None)
     try:
         phrases = [parse(query) for query in queries]
     except ValueError as error:
         raise SettingsError(f"query: {error}") from None
-    return encoder.compile(phrases)
+    return encoder.compile([*phrases, *(Phrase(image, image=image) for image in images)])

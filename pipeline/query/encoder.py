@@ -47,8 +47,8 @@ class Embedded(NamedTuple):
 class Embedder(Protocol):
     """Keeps the embedding channels of one stream of frames of one size."""
 
-    def update(self, view: View) -> Embedded:
-        """This frame's. Called once for every frame that differs from the last in any way."""
+    def update(self, view: View) -> Embedded | None:
+        """This frame's; None while there are none yet. Called once for every frame that differs from the last."""
 
     @property
     def settled(self) -> bool:

@@ -18,8 +18,7 @@ class Relevant:
     """One frame's."""
 
     inputs: Map  # float32[INPUTS, grid]; overwritten by the next frame
-    participation: Map | None  # float32[grid] in [0, 1]; None where there is no query
-    age: int  # of the embeddings, in frames
+    participation: Map | None  # float32[grid] in [0, 1]; None where there is no query, or no embedding yet
 
 
 class Interest:
@@ -31,6 +30,7 @@ class Interest:
         self._embedder: Embedder = asked.encoder.embedder(geometry)
         self._inputs = np.empty((INPUTS, *geometry.grid), np.float32)
         self._inputs[COEFFICIENTS:] = place(geometry)
+        self.age: int | None = None  # of the last frame's embeddings; None while there are none
 
     def feed(self, fed: Fed) -> None:
         """Take in another query, if there is one."""
@@ -40,8 +40,12 @@ class Interest:
     def look(self, view: View) -> Relevant:
         """The relevance of one frame's cells."""
         embedded = self._embedder.update(view)
+        self.age = None if embedded is None else embedded.age
+        if embedded is None:
+            self._inputs[:COEFFICIENTS] = 0
+            return Relevant(self._inputs, None)
         self._inputs[:COEFFICIENTS] = embedded.coefficients
-        return Relevant(self._inputs, self._participation(self._program), embedded.age)
+        return Relevant(self._inputs, self._participation(self._program))
 
     @property
     def settled(self) -> bool:
@@ -62,4 +66,4 @@ class Interest:
         self._embedder.close()
 
     def _participation(self, program: Program | None) -> Map | None:
-        return None if program is None else participation(program, relevance(program, self._inputs))
+        return None if program is None or self.age is None else participation(program, relevance(program, self._inputs))

@@ -18,6 +18,7 @@ class Phrase:
     text: str  # without sign and weight
     weight: float = 1.0  # in (0, HEAVIEST]
     negative: bool = False
+    image: str | None = None  # a picture file that shows it; then the text only names it
 
 
 def parse(query: str) -> Phrase:

@@ -18,6 +18,9 @@ COEFFICIENTS = 16
 INPUTS = COEFFICIENTS + 2
 """What a term reads of a cell: the embedding channels, and x and y, the cell's centre / the picture's size."""
 
+Term = tuple[Map, float]
+"""Weights float32[INPUTS] and bias."""
+
 Activation = Literal["ramp", "sigmoid"]
 
 
@@ -36,7 +39,7 @@ class Program:
     activation: Activation
 
 
-def program(phrases: Sequence[Phrase], terms: Sequence[Sequence[tuple[Map, float]]], activation: Activation) -> Program:
+def program(phrases: Sequence[Phrase], terms: Sequence[Sequence[Term]], activation: Activation) -> Program:
     """The Program of ``phrases``, with the (weights float32[INPUTS], bias) of each one's terms.
 
     Raises ValueError where a phrase has no term.

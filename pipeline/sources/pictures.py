@@ -67,6 +67,7 @@ class PictureFeed:
                 continue
             packet = cast("Packet[VideoStream]", Packet(content))
             packet.pts = packet.dts = number
+            packet.is_keyframe = True  # else the PNG decoder takes it for a difference to the picture before
             packet.time_base = self.time_base
             yield packet
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,13 @@ from foveate.pipeline.encoders.pca import Projection
 from foveate.pipeline.encoders.regions import whole, windows
 from foveate.pipeline.frames import Colour, Frame, Moment
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.encoder import View
 from foveate.pipeline.settings import ClipSettings
 
 Array = NDArray[Any]
 LIMIT = 10.0  # seconds for what takes none
 SIZE = (128, 192)  # 8 rows and 12 columns of cells
+GEOMETRY = Geometry(SIZE[1], SIZE[0])
 
 
 class GreyEncoder:
@@ -56,15 +57,18 @@ class GreyEncoder:
 PLAIN = Projection("grey", np.zeros(3, np.float32), np.eye(3, dtype=np.float32), np.ones(3, np.float32), {})
 
 
-@dataclass
-class View:
-    """One frame as the embedder sees it."""
-
-    frame: Frame
-    forgets: bool = False
-    changed: Array = field(default_factory=lambda: np.zeros((8, 12), np.bool_))
-    flow: Flow | None = None
-    valid: Array = field(default_factory=lambda: np.ones((8, 12), np.bool_))
+def view(
+    shown: Frame,
+    flow: Flow | None = None,
+    changed: Array | None = None,
+    valid: Array | None = None,
+    first: bool = False,
+) -> View:
+    """One frame as the Cascade shows it; without more, nothing changed."""
+    none, every = np.zeros((8, 12), np.bool_), np.ones((8, 12), np.bool_)
+    changed = none if changed is None else changed
+    valid = every if valid is None else valid
+    return View(shown, GEOMETRY, "first" if first else None, changed, flow, valid, {})
 
 
 def frame(cells: Array, live: bool = False) -> Frame:
@@ -75,7 +79,7 @@ def frame(cells: Array, live: bool = False) -> Frame:
 
 
 def embedder(encoder: GreyEncoder, **settings: Any) -> DenseEmbedder:
-    return DenseEmbedder(encoder, PLAIN, ClipSettings(**settings), Geometry(SIZE[1], SIZE[0]))
+    return DenseEmbedder(encoder, PLAIN, ClipSettings(**settings), GEOMETRY)
 
 
 def shifted(cells: Array, by: int) -> Array:
@@ -94,7 +98,7 @@ CELLS = np.arange(96).reshape(8, 12) * 2 + 20
 def test_the_first_frame_is_encoded_whole_and_its_vectors_are_the_cells() -> None:
     encoder = GreyEncoder()
     embedding = embedder(encoder)
-    first = embedding.update(View(frame(CELLS), forgets=True))
+    first = embedding.update(view(frame(CELLS), first=True))
     embedding.close()
     assert first is not None
     assert first.age == 0
@@ -108,12 +112,12 @@ def test_the_first_frame_is_encoded_whole_and_its_vectors_are_the_cells() -> Non
 def test_what_moves_is_carried_and_not_encoded() -> None:
     encoder = GreyEncoder()
     embedding = embedder(encoder)
-    first = embedding.update(View(frame(CELLS), forgets=True))
+    first = embedding.update(view(frame(CELLS), first=True))
     assert first is not None
     before = first.coefficients.copy()
     for step in (1, 2, 3):
         moved = np.ones((8, 12), np.bool_)
-        now = embedding.update(View(frame(shifted(CELLS, step)), changed=moved, flow=to_the_right(1)))
+        now = embedding.update(view(frame(shifted(CELLS, step)), changed=moved, flow=to_the_right(1)))
         assert now is not None
         assert now.age == step
         np.testing.assert_allclose(now.coefficients[0], shifted(before[0], step), atol=1e-4)
@@ -127,9 +131,9 @@ def test_small_motion_adds_up_without_blur() -> None:
     spot = np.zeros((8, 12))
     spot[4, 4] = 200
     embedding = embedder(GreyEncoder())
-    now = embedding.update(View(frame(spot), forgets=True))
+    now = embedding.update(view(frame(spot), first=True))
     for _ in range(10):
-        now = embedding.update(View(frame(spot), flow=to_the_right(0.1)))
+        now = embedding.update(view(frame(spot), flow=to_the_right(0.1)))
     embedding.close()
     assert now is not None
     assert now.coefficients[0, 4, 5] > 190  # OpenCV rounds the place to a 32nd of a cell: 3% of 200
@@ -139,14 +143,14 @@ def test_small_motion_adds_up_without_blur() -> None:
 def test_enough_lost_cells_encode_anew_and_fewer_do_not() -> None:
     encoder = GreyEncoder()
     embedding = embedder(encoder, stale=0.25)
-    embedding.update(View(frame(CELLS), forgets=True))
+    embedding.update(view(frame(CELLS), first=True))
     valid = np.ones((8, 12), np.bool_)
     valid[:2] = False  # a quarter: not more than the setting
-    embedding.update(View(frame(CELLS), valid=valid))
+    embedding.update(view(frame(CELLS), valid=valid))
     assert len(encoder.encoded) == 1
     valid[2, 0] = False
-    assert embedding.update(View(frame(CELLS + 5), valid=valid)).age == 0  # type: ignore[union-attr]
-    embedding.update(View(frame(CELLS)))
+    assert embedding.update(view(frame(CELLS + 5), valid=valid)).age == 0  # type: ignore[union-attr]
+    embedding.update(view(frame(CELLS)))
     embedding.close()
     assert len(encoder.encoded) == 2
 
@@ -154,13 +158,13 @@ def test_enough_lost_cells_encode_anew_and_fewer_do_not() -> None:
 def test_a_changed_picture_is_encoded_again_after_the_interval_and_a_resting_one_is_not() -> None:
     encoder = GreyEncoder()
     embedding = embedder(encoder, interval=4)
-    embedding.update(View(frame(CELLS), forgets=True))
+    embedding.update(view(frame(CELLS), first=True))
     for _ in range(6):
-        embedding.update(View(frame(CELLS)))
+        embedding.update(view(frame(CELLS)))
     assert len(encoder.encoded) == 1
     changed = np.zeros((8, 12), np.bool_)
     changed[3, 3] = True
-    ages = [embedding.update(View(frame(CELLS), changed=changed)).age for _ in range(5)]  # type: ignore[union-attr]
+    ages = [embedding.update(view(frame(CELLS), changed=changed)).age for _ in range(5)]  # type: ignore[union-attr]
     embedding.close()
     assert ages == [0, 1, 2, 3, 0]
     assert len(encoder.encoded) == 3
@@ -169,7 +173,7 @@ def test_a_changed_picture_is_encoded_again_after_the_interval_and_a_resting_one
 def test_of_windows_only_those_with_lost_cells_are_encoded() -> None:
     encoder = GreyEncoder()
     embedding = embedder(encoder, dense="windows", window=64, stale=0.0)
-    first = embedding.update(View(frame(CELLS), forgets=True))
+    first = embedding.update(view(frame(CELLS), first=True))
     assert first is not None
     count = len(encoder.encoded)
     assert set(encoder.encoded) == {(64, 64)}
@@ -178,7 +182,7 @@ def test_of_windows_only_those_with_lost_cells_are_encoded() -> None:
     valid[0, 0] = False
     changed = CELLS.copy()
     changed[0, 0] = 250
-    now = embedding.update(View(frame(changed), valid=valid))
+    now = embedding.update(view(frame(changed), valid=valid))
     embedding.close()
     assert now is not None
     assert len(encoder.encoded) == count + 1
@@ -190,20 +194,20 @@ def test_a_live_stream_goes_on_and_gets_the_result_carried_to_the_present() -> N
     encoder = GreyEncoder()
     embedding = embedder(encoder)
     encoder.gate.clear()
-    assert embedding.update(View(frame(CELLS, live=True), forgets=True)) is None
-    assert embedding.busy
-    assert embedding.update(View(frame(CELLS, live=True), flow=to_the_right(1))) is None
+    assert embedding.update(view(frame(CELLS, live=True), first=True)) is None
+    assert not embedding.settled
+    assert embedding.update(view(frame(CELLS, live=True), flow=to_the_right(1))) is None
     encoder.gate.set()
     now = None
     steps = 1
     limit = threading.Event()
     while now is None:
         limit.wait(0.01)
-        now = embedding.update(View(frame(CELLS, live=True), flow=to_the_right(1)))
+        now = embedding.update(view(frame(CELLS, live=True), flow=to_the_right(1)))
         steps += 1
         assert steps < LIMIT / 0.01
     embedding.close()
-    assert not embedding.busy
+    assert embedding.settled
     assert now.age == steps
     np.testing.assert_allclose(now.coefficients[0], shifted(np.float32(CELLS), min(steps, 12)), atol=0.51)
     assert len(encoder.encoded) == 1
@@ -213,12 +217,12 @@ def test_after_a_cut_nothing_of_the_earlier_scene_arrives() -> None:
     encoder = GreyEncoder()
     embedding = embedder(encoder, wait=False)
     encoder.gate.clear()
-    embedding.update(View(frame(CELLS), forgets=True))
-    embedding.update(View(frame(CELLS + 40), forgets=True))
+    embedding.update(view(frame(CELLS), first=True))
+    embedding.update(view(frame(CELLS + 40), first=True))
     encoder.gate.set()
     now = None
     for _ in range(1000):
-        now = embedding.update(View(frame(CELLS + 40)))
+        now = embedding.update(view(frame(CELLS + 40)))
         if now is not None:
             break
         threading.Event().wait(0.01)
@@ -232,14 +236,14 @@ def test_a_fault_of_the_encoder_is_raised_where_the_result_is_taken() -> None:
     encoder.fault = OSError("the model is broken")
     embedding = embedder(encoder)
     with pytest.raises(OSError, match="the model is broken"):
-        embedding.update(View(frame(CELLS), forgets=True))
+        embedding.update(view(frame(CELLS), first=True))
     embedding.close()
 
 
 def test_the_thread_is_its_own_and_ends_with_close() -> None:
     encoder = GreyEncoder()
     embedding = embedder(encoder)
-    embedding.update(View(frame(CELLS), forgets=True))
+    embedding.update(view(frame(CELLS), first=True))
     (name,) = encoder.threads
     assert name.startswith("foveate-encoder")
     assert any(thread.name == name for thread in threading.enumerate())

@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import av
+import cv2
 import numpy as np
 import pytest
 from av.video.frame import VideoFrame
@@ -92,6 +93,16 @@ def test_lossless_stills_come_back_within_two_levels(cases: Path, name: str) -> 
     with av.open(str(cases / "I1_still.png")) as container:
         expected = next(container.decode(video=0)).to_ndarray(format="rgb24")
     assert np.abs(rgb(first(cases / name)) - expected).max() <= 2
+
+
+def test_numbered_pictures_are_each_their_own(tmp_path: Path) -> None:
+    """PNG's decoder adds a packet that is not marked as a keyframe to the picture before."""
+    for number, colour in enumerate((RED, RED, BLUE, RED)):
+        cv2.imwrite(str(tmp_path / f"f_{number}.png"), np.full((32, 48, 3), colour[::-1], np.uint8))
+    source = open_source(str(tmp_path / "f_%d.png"), SourceSettings())
+    found = [rgb(frame)[16, 24] for frame in source]
+    source.close()
+    np.testing.assert_allclose(found, [RED, RED, BLUE, RED], atol=2)  # 8-bit YCbCr
 
 
 def test_a_palette_is_looked_up(cases: Path) -> None:

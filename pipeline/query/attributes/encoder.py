@@ -7,6 +7,7 @@ from typing import Final
 
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
+from foveate.pipeline.query.attributes.shown import shown_in
 from foveate.pipeline.query.attributes.vocabulary import read
 from foveate.pipeline.query.encoder import Compiled
 from foveate.pipeline.query.phrase import Phrase
@@ -19,11 +20,16 @@ class AttributesEncoder:
     name: Final = "attributes"
 
     def compile(self, phrases: Sequence[Phrase]) -> Compiled:
-        """Words of the vocabulary; others are told. A phrase without a known word counts for nothing."""
+        """Words of the vocabulary; others are told. A phrase without a known word counts for nothing.
+
+        Raises SourceError where an example cannot be read.
+        """
         understood, terms, notes = [], [], []
         for phrase in phrases:
-            found = read(phrase.text)
-            if found.unknown:
+            found = read(phrase.text) if phrase.image is None else shown_in(phrase.image)
+            if phrase.image is not None:
+                notes.append(f"query image {phrase.image!r}: the attributes encoder looks for its colours only")
+            elif found.unknown:
                 words = ", ".join(repr(word) for word in dict.fromkeys(found.unknown))
                 rest = "" if found.terms else ", and so nothing of it"
                 notes.append(f"query {phrase.text!r}: the attributes encoder does not understand {words}{rest}")
