@@ -60,7 +60,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace
     """The stand-in where the model would be opened, and settings that ask for it."""
     model = ColourModel()
     monkeypatch.setattr(query_module, "open_model", lambda settings: model)
-    identity = Projection(model.id, np.zeros(4, np.float32), np.eye(4, dtype=np.float32), np.ones(4, np.float32), {})
+    mean = np.array([0, 0, 0, 0.8], np.float32)  # of pictures that are grey for the most part
+    identity = Projection(model.id, mean, np.eye(4, dtype=np.float32), np.ones(4, np.float32), {})
     save_projection(identity, tmp_path / "pca.npz")
     return SimpleNamespace(model=model, clip={"pca": str(tmp_path / "pca.npz")})
 

@@ -19,8 +19,8 @@ _SIDE: Final = 64  # samples along a side are enough to know that
 def shown_in(path: str) -> Read:
     """One term: the share of a cell's samples that have any of the example's dominant colours. Raises SourceError."""
     terms = [VOCABULARY[NAMES[index]][0].term() for index in dominant(example(path))]
-    weights = np.sum([weights for weights, _ in terms], axis=0, dtype=np.float32)
-    return Read([(weights, terms[0][1])], [])
+    weights = np.stack([weights for weights, _ in terms]).sum(axis=0)
+    return Read([(np.asarray(weights, np.float32), terms[0][1])], [])
 
 
 def dominant(rgb: NDArray[np.uint8]) -> list[int]:
