@@ -86,6 +86,8 @@ def lacking_on_the_gpu(settings: Settings, asked: Asked | None) -> str | None:
     clustered = {channel.name for channel in CHANNELS if channel.group == "cluster"}
     if not settings.cache.enabled and not clustered.isdisjoint(settings.maps):
         return "it makes clusters on keyframes only"
+    if "text" in settings.maps:
+        return "it has no channel 'text' yet"
     optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
     if optional:
         return f"it has no channel {optional[0]!r}"

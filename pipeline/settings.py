@@ -206,7 +206,9 @@ class Settings(_Group):
         except SettingsError as error:
             raise ValueError(str(error)) from None
         if reads & _DEPTH and self.depth is None:
-            raise ValueError(f"the channel {min(reads & _DEPTH)!r} needs a depth model; name one with the setting 'depth'")
+            raise ValueError(
+                f"the channel {min(reads & _DEPTH)!r} needs a depth model; name one with the setting 'depth'"
+            )
         if "pass1_score" in reads and self.score.passes == 1:
             raise ValueError("the channel 'pass1_score' needs score.passes = 2")
         return self
