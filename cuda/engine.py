@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
+from foveate.cuda.calls import Event
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame, DeviceFrame
@@ -109,12 +110,13 @@ class _Slot:
     def __init__(self, memory: Memory) -> None:
         self.given = memory.pinned((1,), FRAME_INPUT).reshape(())
         self.graph: Graph | None = None
-        self.done = memory.device.event()
+        self.done = Event()
 
     def free(self) -> None:
-        """Release the graph."""
+        """Release the graph and the event."""
         if self.graph is not None:
             self.graph.free()
+        self.done.free()
 
 
 class _Session:
@@ -179,7 +181,7 @@ class _Session:
             self._enqueue(arrived.slot, self._stream)
         else:
             slot.graph.launch(self._stream)
-        slot.done.record(self._stream)
+        slot.done.record(self._stream.handle)
         self._count += 1
 
     def _enqueue(self, number: int, stream: Stream) -> None:
@@ -187,10 +189,7 @@ class _Session:
 
     def finish(self, arrived: _Arrived) -> Step:
         """Wait for the frame's work, and unpack its Selection."""
-        done = self._slots[arrived.slot].done
-        with self._device.errors():
-            if not done.query():  # to wait would hand the interpreter over, even where there is nothing to wait for
-                done.synchronize()
+        self._slots[arrived.slot].done.await_it()
         return Step(arrived.frame, self._cascade.selection(arrived.frame, arrived.slot))
 
     def forget_before(self) -> None:

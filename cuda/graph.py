@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from foveate.cuda.calls import calls
 from foveate.cuda.device import Stream, checked
 from foveate.pipeline.errors import EngineError
 
@@ -28,6 +29,7 @@ class Graph:
         from cuda.bindings import driver
 
         self._driver = driver
+        self._calls = calls()
         handle = int(stream.handle)
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         with no_capture():
@@ -39,12 +41,13 @@ class Graph:
         graph = checked(captured)
         try:
             self._executable = checked(driver.cuGraphInstantiate(graph, 0))
+            self._handle = int(self._executable)
         finally:
             checked(driver.cuGraphDestroy(graph))
 
     def launch(self, stream: Stream) -> None:
         """Enqueue everything on ``stream``."""
-        checked(self._driver.cuGraphLaunch(self._executable, int(stream.handle)))
+        self._calls.launch(self._handle, stream.handle)
 
     def free(self) -> None:
         """Release. The last launch must have ended."""

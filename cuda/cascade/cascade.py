@@ -131,33 +131,33 @@ class Cascade:
     def selection(self, frame: AnyFrame, slot: int) -> Selection:
         """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
         record = self._records[slot]
-        header = record[: HEADER.itemsize].view(HEADER)[0]
-        count = int(header["count"])
-        tokens = record[HEADER.itemsize :].view(TOKEN)[:count]
+        count, changed, keyframe, recomputed, *_, turn = record[: HEADER.itemsize].view(np.int32).tolist()
+        fields = (
+            record[HEADER.itemsize :].view(np.int32).reshape(-1, TOKEN.itemsize // 4)[:count].T.copy()
+        )  # one copy for all
+        level, row, column, score, information, perspective, age, fresh = fields
         geometry = self._pixels.geometry
-        lod = tokens["lod"].astype(np.uint8)
-        row, column = tokens["row"].astype(np.int32), tokens["column"].astype(np.int32)
-        side = CELL << tokens["lod"]
+        lod, side = level.astype(np.uint8), np.left_shift(CELL, level)
         self._feedback.remember(frame.index, Tokens(lod, row, column), geometry)
         return Selection(
             index=frame.index,
             time=frame.seconds,
             width=frame.width,
             height=frame.height,
-            keyframe=KEYFRAMES[header["keyframe"]],
-            changed=int(header["changed"]) / self._pixels.changed.nbytes,
-            recomputed=int(header["recomputed"]) / geometry.cells,
+            keyframe=KEYFRAMES[keyframe],
+            changed=changed / self._pixels.changed.nbytes,
+            recomputed=recomputed / geometry.cells,
             x=column * side + side // 2,
             y=row * side + side // 2,
             lod=lod,
-            score=tokens["score"].copy(),
-            information=tokens["information"].copy(),
-            perspective=tokens["perspective"].copy(),
+            score=score.view(np.float32),
+            information=information.view(np.float32),
+            perspective=perspective.view(np.float32),
             participation=None,
-            age=tokens["age"].copy(),
-            fresh=tokens["fresh"].astype(np.bool_),
+            age=age,
+            fresh=fresh.astype(np.bool_),
             patches=self._sampled[slot][:count].copy() if self._patches else None,
-            maps=self._maps.read(slot, int(header["turn"])),
+            maps=self._maps.read(slot, turn),
         )
 
     def channels(self) -> dict[str, DeviceArray]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.cuda.calls import calls
 from foveate.cuda.device import Device, Stream, borrowed, checked
 from foveate.cuda.memory import DeviceArray, out_of_memory
 from foveate.pipeline.errors import EngineError
@@ -22,21 +23,20 @@ class Surface:
     Its pixels are there once ``ready`` is reached, which a stream can be made to wait for.
     """
 
-    def __init__(self, pool: SurfacePool, pixels: DeviceArray, ready: Any) -> None:
+    def __init__(self, pool: SurfacePool, pixels: DeviceArray, ready: int) -> None:
         self.pixels = pixels
         self.ready = ready
         self._pool = pool
 
     def fill(self, source: int, stream: Stream) -> None:
         """Enqueue a copy from ``source``, an address on the device."""
-        driver = self._pool.driver
-        handle = int(stream.handle)
-        checked(driver.cuMemcpyDtoDAsync(self.pixels.pointer, source, self.pixels.nbytes, handle))
-        checked(driver.cuEventRecord(self.ready, handle))
+        calls, handle = self._pool.calls, stream.handle
+        calls.copy(self.pixels.pointer, source, self.pixels.nbytes, handle)
+        calls.record(self.ready, handle)
 
     def await_on(self, stream: Stream) -> None:
         """What comes next on ``stream`` waits for the pixels."""
-        checked(self._pool.driver.cuStreamWaitEvent(int(stream.handle), self.ready, 0))
+        self._pool.calls.wait(stream.handle, self.ready)
 
     def download(self) -> NDArray[Any]:
         """A copy of the pixels on the host, from any thread."""
@@ -63,10 +63,11 @@ class SurfacePool:
         from cuda.bindings import driver
 
         self.driver = driver
+        self.calls = calls()
         self._device = device
         self.context = device.context_handle
         self._lock = threading.RLock()  # a picture may end in the midst of anything
-        self._free: list[tuple[DeviceArray, Any]] = []
+        self._free: list[tuple[DeviceArray, int]] = []
         self._closed = False
 
     def surface(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> Surface:
@@ -79,10 +80,10 @@ class SurfacePool:
             if int(code):
                 raise EngineError(out_of_memory(self._device, "a decoded picture", size))
             array = DeviceArray("decoded picture", shape, dtype, int(pointer))
-            found = array, checked(self.driver.cuEventCreate(_WITHOUT_TIME))
+            found = array, int(checked(self.driver.cuEventCreate(_WITHOUT_TIME)))
         return Surface(self, *found)
 
-    def _reusable(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[DeviceArray, Any] | None:
+    def _reusable(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[DeviceArray, int] | None:
         while self._free:
             array, ready = self._free.pop()
             if array.shape == shape and array.dtype == dtype:
@@ -90,7 +91,7 @@ class SurfacePool:
             self._free_one(array, ready)
         return None
 
-    def take_back(self, pixels: DeviceArray, ready: Any) -> None:
+    def take_back(self, pixels: DeviceArray, ready: int) -> None:
         """Called by a Surface at its end."""
         with self._lock:
             self._free.append((pixels, ready))
@@ -109,6 +110,6 @@ class SurfacePool:
             while self._free:
                 self._free_one(*self._free.pop())
 
-    def _free_one(self, pixels: DeviceArray, ready: Any) -> None:
+    def _free_one(self, pixels: DeviceArray, ready: int) -> None:
         checked(self.driver.cuMemFree(pixels.pointer))
         checked(self.driver.cuEventDestroy(ready))
