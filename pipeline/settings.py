@@ -139,7 +139,7 @@ class ClipSettings(_Group):
     as much for the whole picture."""
     window: int = Field(448, ge=32)
     """Side of a window in pixels of the video."""
-    interval: int = Field(30, ge=1)
+    interval: int = Field(4, ge=1)
     """Frames after which a changed region is encoded again, if not earlier."""
     stale: float = Field(0.3, ge=0, le=1)
     """Share of a region's cells that the flow may lose before it is encoded again."""

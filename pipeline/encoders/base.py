@@ -37,6 +37,9 @@ class ImageTextEncoder(Protocol):
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """One unit vector per text, float32[n, D]."""
 
+    def cuts(self, text: str) -> bool:
+        """True where the end of ``text`` lies beyond what the model reads."""
+
     def encode_image(self, rgb: Picture, longest: int) -> Vectors:
         """Unit vectors float32[rows, columns, D] of the parts of a picture, uint8[H, W, 3], in its own raster.
 

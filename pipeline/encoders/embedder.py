@@ -15,7 +15,7 @@ from foveate.pipeline.encoders.carried import Track
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.encoders.regions import Region, longest_side, regions
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.query.encoder import Embedded, View
 from foveate.pipeline.settings import ClipSettings
 
@@ -52,6 +52,7 @@ class DenseEmbedder:
         self._thread = ThreadPoolExecutor(1, "foveate-encoder")
         self._asked: _Asked | None = None
         self._frame = 0
+        self.encoded = 0.0  # share of the picture's cells whose encoding the last update began
         self._begin()
 
     def _begin(self) -> None:
@@ -69,6 +70,7 @@ class DenseEmbedder:
     def update(self, view: View) -> Embedded | None:
         """The coefficients at this frame; None while there are none yet. Raises what the encoder raises."""
         self._frame += 1
+        self.encoded = 0.0
         if view.keyframe not in (None, "periodic"):
             self._begin()
         else:
@@ -97,12 +99,10 @@ class DenseEmbedder:
         lost = self._track.lost | self._track.read_nearest(self._stale)
         encoded = self._track.read_nearest(self._encoded)
         old = (encoded <= self._frame - self._settings.interval) & self._touched
-        most = self._settings.stale
-        return tuple(
-            region
-            for region in self._regions
-            if lost[region.serves].mean() > most or (old[region.serves] & self._touched[region.serves]).any()
-        )
+        return tuple(region for region in self._regions if self._is_due(lost[region.serves], old[region.serves]))
+
+    def _is_due(self, lost: Mask, old: Mask) -> bool:
+        return bool(lost.all() or lost.mean() > self._settings.stale or old.any())
 
     def _ask(self, due: tuple[Region, ...], frame: FrameView) -> None:
         """Begin a new track at this frame, and have the thread encode what is due of it."""
@@ -112,6 +112,7 @@ class DenseEmbedder:
         self._track = Track(self._geometry.grid)
         for region in due:
             self._touched[region.serves] = False
+        self.encoded = sum(region.cells for region in due) / self._geometry.cells
         self._asked = _Asked(due, self._frame, self._thread.submit(self._encode, frame, due))
 
     def _encode(self, frame: FrameView, due: Sequence[Region]) -> list[Map]:

@@ -176,6 +176,12 @@ class _OpenClip:
             tokens = self._tokenizer(list(texts)).to(self._device)
             return unit(self._model.encode_text(tokens).float().cpu().numpy())
 
+    def cuts(self, text: str) -> bool:
+        """See base.ImageTextEncoder: a further word makes no difference."""
+        with self._lock:
+            plain, longer = self._tokenizer([text, f"{text} more"])
+        return bool((plain == longer).all())
+
     def encode_image(self, rgb: Picture, longest: int) -> Vectors:
         """See base.ImageTextEncoder."""
         sides = _scaled_sides(rgb, longest, self._stride) if self._side is None else (self._side, self._side)

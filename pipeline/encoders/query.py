@@ -42,7 +42,10 @@ class ClipEncoder:
         self._contrasts = encoder.encode_texts(CONTRASTS)
 
     def compile(self, phrases: Sequence[Phrase]) -> Compiled:
-        """All words count; nothing is refused. Raises SourceError where an example cannot be read."""
+        """All words count, up to the length that the model reads; what is cut is told.
+
+        Raises SourceError where an example cannot be read.
+        """
         texts = [phrase.text for phrase in phrases if phrase.image is None]
         vectors = dict(zip(texts, self._encoder.encode_texts(texts), strict=True)) if texts else {}
         terms = [
@@ -51,7 +54,10 @@ class ClipEncoder:
             else self._terms(self._seen(phrase.image), unit(self._projection.mean)[None])
             for phrase in phrases
         ]
-        return Compiled(program(phrases, terms, "sigmoid"))
+        notes = tuple(
+            f"query {text!r}: the model reads only its beginning" for text in texts if self._encoder.cuts(text)
+        )
+        return Compiled(program(phrases, terms, "sigmoid"), notes)
 
     def embedder(self, geometry: Geometry) -> DenseEmbedder:
         """A new Embedder, with a thread of its own."""

@@ -28,6 +28,9 @@ class Colours:
     def encode_texts(self, texts: Sequence[str]) -> Any:
         return np.eye(3, dtype=np.float32)[[index % 3 for index in range(len(texts))]]
 
+    def cuts(self, text: str) -> bool:
+        return False
+
     def encode_image(self, rgb: Any, longest: int) -> Any:
         small = cv2.resize(rgb, (longest // 16, longest // 16), interpolation=cv2.INTER_AREA).astype(np.float32) + 1
         return small / np.linalg.norm(small, axis=-1, keepdims=True)

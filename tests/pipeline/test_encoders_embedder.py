@@ -43,6 +43,9 @@ class GreyEncoder:
     def encode_texts(self, texts: Sequence[str]) -> Array:
         raise NotImplementedError
 
+    def cuts(self, text: str) -> bool:
+        return False
+
     def encode_image(self, rgb: Array, longest: int) -> Array:
         assert self.gate.wait(LIMIT)
         if self.fault is not None:

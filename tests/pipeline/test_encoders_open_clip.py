@@ -55,6 +55,12 @@ def test_texts_are_the_sum_of_their_known_words(planted: SimpleNamespace) -> Non
     assert both @ red == pytest.approx(both @ blue, abs=FLOAT) == pytest.approx(3**-0.5, abs=FLOAT)
 
 
+def test_a_text_beyond_what_the_model_reads_is_known_to_be_cut(planted: SimpleNamespace) -> None:
+    model = opened(planted)  # reads 16 tokens, two of them marks
+    assert not model.cuts(" ".join(["red"] * 13))
+    assert model.cuts(" ".join(["red"] * 14 + ["blue"]))
+
+
 def test_a_text_is_most_like_the_part_that_shows_it(planted: SimpleNamespace) -> None:
     model = opened(planted)
     vectors = model.encode_image(parts((250, 20, 20), (20, 20, 250), (128, 128, 128)), 48)[0]

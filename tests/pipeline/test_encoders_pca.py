@@ -36,6 +36,9 @@ class Words:
     def encode_texts(self, texts: Sequence[str]) -> Array:
         return self._vectors[: len(texts)]
 
+    def cuts(self, text: str) -> bool:
+        return False
+
     def encode_image(self, rgb: Array, longest: int) -> Array:
         raise NotImplementedError
 

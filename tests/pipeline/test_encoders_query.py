@@ -48,6 +48,9 @@ class ColourModel:
         words = [[WORDS.get(known.get(word, word), (0, 0, 0, 0)) for word in text.split()] for text in texts]
         return unit(np.array([np.sum(vectors, axis=0) for vectors in words], np.float32))
 
+    def cuts(self, text: str) -> bool:
+        return len(text) > 40
+
     def encode_image(self, rgb: Any, longest: int) -> Any:
         self.images += 1
         height, width = (max(side // 16, 1) for side in rgb.shape[:2])
@@ -242,6 +245,13 @@ def test_a_run_that_is_left_early_leaves_no_thread(clip: str, stand_in: SimpleNa
     with opened(clip, stand_in, "red") as stream:
         next(stream)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("foveate-encoder")]
+
+
+def test_what_the_model_does_not_read_of_a_query_is_told(clip: str, stand_in: SimpleNamespace) -> None:
+    with opened(clip, stand_in, "red", "red " * 20) as stream:
+        (note,) = stream.header.notes[-1:]
+        assert "reads only its beginning" in note
+        assert note.startswith("query 'red red")
 
 
 def test_without_components_it_says_what_makes_them(clip: str) -> None:

@@ -1,0 +1,187 @@
+"""How well embeddings that are carried along the flow answer queries, against embeddings of every frame anew:
+
+python -m foveate.bench.carrying --out carrying.json
+
+The encoder is bench/patch_encoder.py, a stand-in for a model. Queries are cells of the first frame, by example.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any, Final
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from tyro.conf import Positional, arg
+
+from foveate.bench.case import Clip, RedCheckError, file_clips
+from foveate.bench.clips import sample_folder
+from foveate.bench.entry import guarded
+from foveate.bench.patch_encoder import PatchEncoder
+from foveate.bench.record import clip_record, origin, record_text, write_text
+from foveate.bench.table import standard_error
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.colour import picture_rgb
+from foveate.pipeline.cpu.engine import CpuEngine
+from foveate.pipeline.encoders.base import Vectors, unit
+from foveate.pipeline.encoders.embedder import DenseEmbedder
+from foveate.pipeline.encoders.pca import COMPONENTS, Projection
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.query.encoder import Compiled, Embedded, View
+from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.settings import ClipSettings, Settings
+from foveate.pipeline.sources import open_source
+
+Map = NDArray[np.float32]
+
+_CLIPS: Final = ("pedestrians", "bunny", "tree")
+_TOP: Final = 273  # cells: the usual budget
+_QUERIES: Final = 8
+WAYS: Final[Mapping[str, ClipSettings]] = {
+    "as set by default": ClipSettings(),
+    "every 30th frame": ClipSettings(interval=30),
+    "windows of 64 pixels, where any cell is lost": ClipSettings(dense="windows", window=64, stale=0.0, interval=30),
+}
+"""When cells are encoded again, beside the first frame."""
+
+
+def carrying(
+    files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help="Default: the three samples.")] = (),
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 30,
+) -> None:
+    """Compare the answers of carried embeddings with those of embeddings made anew for every frame."""
+    say = standard_error().print
+    clips = file_clips(files or [str(sample_folder() / f"{name}.mp4") for name in _CLIPS])
+    record: dict[str, Any] = {**origin(), "command": "carrying", "encoder": PatchEncoder.id, "cases": []}
+    for clip in clips:
+        for name, way in WAYS.items():
+            case = clip_carrying(clip, way, frames)
+            record["cases"].append({"name": f"{clip.name}, {name}", "clip": clip.name, "way": name} | case)
+            say(
+                f"{clip.name}, {name}: rank correlation {case['spearman']:.3f} (least {case['spearman_least']:.3f}), "
+                f"top {_TOP} {case['top']:.3f}, top tenth {case['top_tenth']:.3f}, encoded {case['encoded']:.1%}"
+            )
+    if out is None:
+        print(record_text(record), end="", flush=True)
+    else:
+        write_text(Path(out), record_text(record))
+
+
+def clip_carrying(clip: Clip, way: ClipSettings, frames: int) -> dict[str, Any]:
+    """Means over frames and queries, but for the first frame, which is encoded whole.
+
+    ``spearman``: rank correlation of carried and fresh relevance over the cells; ``spearman_least``: of the worst frame
+    and query. ``top`` and ``top_tenth``: share of the 273, and of the tenth, most relevant cells that are the same.
+    ``encoded``: share of the cells encoded per frame, the first frame included.
+    """
+    probe = _Probe(way)
+    source = open_source(str(clip.path), Settings().source)
+    settings = Settings(encoder="open_clip", keep_embeddings=True, clip=way)
+    engine = CpuEngine(settings, Feedback(), Asked(probe, None, {}, ()))
+    with closing(source):
+        steps = engine.cascade(engine.pyramid(engine.upload(islice(source, frames))))
+        count = sum(1 for _ in steps)
+    if count < 2 or len(probe.seen) != count:
+        raise RedCheckError(f"{clip.name}: {len(probe.seen)} of {count} frames were looked at")
+    agreements = [_agreement(*pair) for seen in probe.seen[1:] for pair in zip(seen.carried, seen.fresh, strict=True)]
+    spearman, top, tenth = (list(values) for values in zip(*agreements, strict=True))
+    return {
+        "spearman": fmean(spearman),
+        "spearman_least": min(spearman),
+        "top": fmean(top),
+        "top_tenth": fmean(tenth),
+        "encoded": fmean(seen.encoded for seen in probe.seen),
+        "samples": {"spearman": spearman, "top": top, "encoded": [seen.encoded for seen in probe.seen]},
+    } | clip_record(clip, count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """One frame: values that grow with the relevance, float32[queries, cells of the picture]."""
+
+    carried: Map
+    fresh: Map
+    encoded: float
+
+
+class _Probe:
+    """A query encoder whose embedder notes, beside what it carries, what encoding the frame anew gives."""
+
+    name: Final = "probe"
+
+    def __init__(self, way: ClipSettings) -> None:
+        self._way = way
+        self.seen: list[_Seen] = []
+
+    def compile(self, phrases: Sequence[Phrase]) -> Compiled:
+        """Nothing is asked in words."""
+        return Compiled(None)
+
+    def embedder(self, geometry: Geometry) -> _ProbeEmbedder:
+        """The one that is probed."""
+        return _ProbeEmbedder(self._way, geometry, self.seen)
+
+
+class _ProbeEmbedder:
+    def __init__(self, way: ClipSettings, geometry: Geometry, seen: list[_Seen]) -> None:
+        self._way = way
+        self._geometry = geometry
+        self._seen = seen
+        self._encoder = PatchEncoder()
+        self._inner: DenseEmbedder | None = None
+
+    def update(self, view: View) -> Embedded | None:
+        """What the inner embedder gives; its answers are compared on the way."""
+        rgb = picture_rgb(view.frame)
+        vectors = self._encoder.encode_image(rgb, 0)
+        if self._inner is None:
+            self._begin(vectors.reshape(-1, vectors.shape[-1]))
+        assert self._inner is not None
+        embedded = self._inner.update(view)
+        assert embedded is not None, "embeddings are waited for"
+        inside = self._geometry.inside
+        coefficients = self._projection.compress(vectors).reshape(-1, COMPONENTS)
+        fresh = self._weights @ coefficients.T
+        self._seen.append(_Seen(self._weights @ embedded.coefficients[:, inside], fresh, self._inner.encoded))
+        return embedded
+
+    def _begin(self, vectors: Vectors) -> None:
+        """Components and queries from the first frame."""
+        mean = vectors.mean(axis=0)
+        basis = np.linalg.svd(vectors - mean, full_matrices=False)[2][:COMPONENTS]
+        self._projection = Projection(self._encoder.id, mean, basis, np.ones(len(basis), np.float32), {})
+        examples = vectors[np.linspace(0, len(vectors) - 1, _QUERIES).astype(int)]
+        self._weights, _ = self._projection.linear(examples - unit(mean))
+        self._inner = DenseEmbedder(self._encoder, self._projection, self._way, self._geometry)
+
+    @property
+    def settled(self) -> bool:
+        """Never, so that every frame is compared."""
+        return False
+
+    def close(self) -> None:
+        """End the inner embedder."""
+        if self._inner is not None:
+            self._inner.close()
+
+
+def _agreement(carried: Map, fresh: Map) -> tuple[float, float, float]:
+    """Spearman's rank correlation, and the shares of the top 273 and the top tenth in common, of float32[cells]."""
+    one, two = (np.argsort(np.argsort(values, kind="stable")) for values in (carried, fresh))
+    top, tenth = (
+        float(np.mean(one[two >= len(two) - most] >= len(one) - most)) for most in (_TOP, max(len(one) // 10, 1))
+    )
+    return float(np.corrcoef(one, two)[0, 1]), top, tenth
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(lambda: tyro.cli(carrying)))
