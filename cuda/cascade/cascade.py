@@ -132,12 +132,13 @@ class Cascade:
         """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
         record = self._records[slot]
         count, changed, keyframe, recomputed, *_, turn = record[: HEADER.itemsize].view(np.int32).tolist()
-        fields = (
-            record[HEADER.itemsize :].view(np.int32).reshape(-1, TOKEN.itemsize // 4)[:count].T.copy()
-        )  # one copy for all
-        level, row, column, score, information, perspective, age, fresh = fields
+        words = record[HEADER.itemsize :].view(np.int32).reshape(-1, TOKEN.itemsize // 4)
+        fields = words[:count].T.copy()  # one copy for all
+        level, row, column, *_, age, fresh = fields
+        score, information, perspective = fields[3:6].view(np.float32)
         geometry = self._pixels.geometry
         lod, side = level.astype(np.uint8), np.left_shift(CELL, level)
+        y, x = fields[1:3] * side + (side >> 1)
         self._feedback.remember(frame.index, Tokens(lod, row, column), geometry)
         return Selection(
             index=frame.index,
@@ -147,12 +148,12 @@ class Cascade:
             keyframe=KEYFRAMES[keyframe],
             changed=changed / self._pixels.changed.nbytes,
             recomputed=recomputed / geometry.cells,
-            x=column * side + side // 2,
-            y=row * side + side // 2,
+            x=x,
+            y=y,
             lod=lod,
-            score=score.view(np.float32),
-            information=information.view(np.float32),
-            perspective=perspective.view(np.float32),
+            score=score,
+            information=information,
+            perspective=perspective,
             participation=None,
             age=age,
             fresh=fresh.astype(np.bool_),

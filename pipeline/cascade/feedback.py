@@ -40,6 +40,7 @@ class Feedback:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._news = False  # whether anything was fed in that has not been taken
         self._gaze: tuple[float, float] | None = None
         self._gaze_moved = False
         self._budget: int | None = None
@@ -56,16 +57,19 @@ class Feedback:
             raise ValueError(f"gaze must be two finite numbers, got {point}")
         with self._lock:
             self._gaze, self._gaze_moved = point, True
+            self._news = True
 
     def set_budget(self, budget: int) -> None:
         """At most so many tokens per frame, from the next one on."""
         with self._lock:
             self._budget, self._budget_changed = budget, True
+            self._news = True
 
     def set_query(self, program: Program | None) -> None:
         """Look for what ``program`` says, from the next frame on; None: for nothing in particular."""
         with self._lock:
             self._program, self._query_changed = program, True
+            self._news = True
 
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
         """Weights float[K] in [0, 1] that the model gave to the tokens of frame ``index``, in the Selection's order.
@@ -82,6 +86,7 @@ class Feedback:
             if not ((weights >= 0) & (weights <= 1)).all():
                 raise ValueError("attention must lie in [0, 1]")
             self._attention.append((index, weights))
+            self._news = True
 
     def remember(self, index: int, tokens: Tokens, geometry: Geometry) -> None:
         """Note the tokens of a frame, so that attention can be placed."""
@@ -92,7 +97,10 @@ class Feedback:
 
     def take(self, geometry: Geometry) -> Fed:
         """What was fed in since the last call; attention for frames of another size is dropped."""
+        if not self._news:  # as for nearly every frame
+            return Fed(self._gaze, False, None, self._budget, False, self._program, False)
         with self._lock:
+            self._news = False
             attention = None
             for index, weights in self._attention:
                 tokens, shape = self._tokens.get(index, (None, None))
