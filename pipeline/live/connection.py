@@ -16,13 +16,13 @@ from av.video.frame import VideoFrame
 from foveate.pipeline.channel import Cancelled, Channel
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Damage
+from foveate.pipeline.live.backlog import Backlog
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.pace import Pace
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.decoding import FrameDecoder
 
-_LATEST_DEPTH = 3  # pictures that may wait, so that two that come together are no loss; they are at most so old
 _EVERY_DEPTH = 8  # pictures that wait for a reader that wants every one
 
 
@@ -39,8 +39,7 @@ class Connection:
     """Starts to connect at once. ``channel`` carries Arrivals, and ends when the connection does."""
 
     def __init__(self, target: Target, live: LiveSettings, source: SourceSettings, damage: Damage) -> None:
-        latest = live.policy == "latest"
-        self.channel = Channel(_LATEST_DEPTH, "latest") if latest else Channel(_EVERY_DEPTH, "wait")
+        self.channel = Backlog() if live.policy == "latest" else Channel(_EVERY_DEPTH, "wait")
         self.feed: LiveFeed | None = None  # set before the first Arrival
         self.received = 0  # pictures so far
         self.arrived: float | None = None  # when the latest of them came, seconds by time.monotonic()
@@ -81,6 +80,8 @@ class Connection:
             stamp = picture.pts * tick if feed.stamped and picture.pts is not None else None
             if feed.bursts:
                 time.sleep(pace.pause(stamp, time.monotonic()))
+            if number == 0 and isinstance(self.channel, Backlog):
+                self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
             now = time.monotonic()
             self.received, self.arrived = number + 1, now
             self.channel.put(Arrival(picture, number, stamp, now))

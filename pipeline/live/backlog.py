@@ -1,0 +1,46 @@
+"""Pictures that wait for a reader: a backlog that drains is kept, one that stands is dropped.
+
+After a moment in which the reader or the network was busy, pictures come in a burst. They are no loss if they are caught
+up with soon; but where the reader is too slow for good, they would only make all that follow as old as themselves. How
+long the reader has not caught up tells these apart (as CoDel does for packets: Nichols and Jacobson 2012; RFC 8289).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from foveate.pipeline.channel import Channel
+
+FEW = 3  # pictures that may wait for a reader who is too slow for good
+_MOST = 32  # that may wait for one who was busy for a moment
+_BYTES = 64 << 20  # that these may take
+_PATIENCE = 0.4  # seconds that the reader gets to catch up
+
+
+class Backlog(Channel):
+    """A Channel that drops the oldest item where the reader is too slow, and counts it in ``dropped``."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(FEW, "latest")
+        self._now = now
+        self._most = FEW
+        self._caught_up = now()  # when the reader was last found to have taken everything
+
+    def allow(self, size: int) -> None:
+        """Let as many items of ``size`` bytes wait as memory allows. Never fewer than before."""
+        most = min(_MOST, _BYTES // max(1, size))
+        for _ in range(most - self._most):
+            self._places.put(None)
+        self._most = max(self._most, most)
+
+    def put(self, item: Any) -> None:
+        """Append ``item``, after dropping those that nobody will have time for. Raises Cancelled."""
+        now = self._now()
+        if self._items.empty():
+            self._caught_up = now
+        most = FEW if now - self._caught_up > _PATIENCE else self._most
+        while self._items.qsize() >= most:
+            self._drop_oldest()
+        super().put(item)

@@ -1,0 +1,70 @@
+"""The channel of live pictures: bursts are kept, a standing backlog is dropped."""
+
+from __future__ import annotations
+
+from foveate.pipeline.live.backlog import Backlog
+
+SMALL, LARGE = 500_000, 40 << 20  # bytes of a picture
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
+    clock = Clock()
+    channel = Backlog(clock)
+    channel.allow(SMALL)
+    got = []
+    for number in range(30):  # all at once: the reader was busy
+        channel.put(number)
+    for number in range(30, 80):
+        clock.now += 0.04  # five are taken in the time in which one comes
+        got += [channel.get() for _ in range(min(5, number - len(got)))]
+        channel.put(number)
+    assert got == list(range(len(got)))
+    assert len(got) > 70
+    assert channel.dropped == 0
+
+
+def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
+    """A picture each 40 ms, taken every 200 ms: for good, a picture has waited for at most 3 of 40 ms."""
+    clock = Clock()
+    channel = Backlog(clock)
+    channel.allow(SMALL)
+    ages = []
+    for number in range(500):
+        channel.put((number, clock.now))
+        clock.now += 0.04
+        if number % 5 == 4:
+            ages.append(clock.now - channel.get()[1])
+    assert max(ages) <= 0.4 + 0.04 + 1e-9  # while it may still have been a burst
+    assert max(ages[5:]) <= 3 * 0.04 + 1e-9
+    assert channel.dropped == 500 - len(ages) - 2  # two wait
+
+
+def test_one_who_caught_up_has_patience_again() -> None:
+    clock = Clock()
+    channel = Backlog(clock)
+    channel.allow(SMALL)
+    channel.put(0)
+    clock.now += 5.0  # nothing was taken
+    for number in range(1, 6):
+        channel.put(number)
+    assert channel.dropped == 3
+    assert [channel.get() for _ in range(3)] == [3, 4, 5]
+    for number in range(6, 16):
+        channel.put(number)
+    assert channel.dropped == 3
+
+
+def test_large_pictures_are_few() -> None:
+    channel = Backlog(Clock())
+    channel.allow(LARGE)
+    for number in range(10):
+        channel.put(number)
+    assert channel.dropped == 7
