@@ -115,6 +115,10 @@ class LiveSettings(_Group):
     """Most seconds between two tries to reconnect; the first pause is half a second, each further one twice as long."""
     wait: bool = False
     """Keep trying also where the very first connection fails, instead of ending with an error."""
+    verify: bool = True
+    """Refuse https and rtsps servers whose certificate is not trusted. false: believe anyone."""
+    ca_file: str | None = None
+    """A file of certificates (PEM) that are trusted instead of the system's, such as a camera's own."""
     format: str | None = Field(None, pattern=r"^[a-z0-9_]+$")
     """A camera's picture format, such as mjpeg or yuyv422. Default: what the camera prefers."""
     size: str | None = Field(None, pattern=r"^[1-9]\d{0,4}x[1-9]\d{0,4}$")

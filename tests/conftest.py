@@ -122,6 +122,24 @@ def mjpeg() -> Iterator[Server]:
 
 
 @pytest.fixture
+def tls(tmp_path: Path) -> Iterator[Callable[[int], tuple[int, Path]]]:
+    """Puts TLS in front of a port; returns the port of that, and its certificate, which only it vouches for."""
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    made = ["-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2"]
+    named = ["-subj", "/CN=test", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run(["openssl", "req", *made, *named], check=True, capture_output=True)
+    servers = []
+
+    def begin(behind: int) -> tuple[int, Path]:
+        servers.append(Server("tls.py", str(certificate), str(key), str(behind)))
+        return servers[-1].port, certificate
+
+    yield begin
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
 def silent() -> Iterator[int]:
     """The port of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:

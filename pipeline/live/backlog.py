@@ -1,6 +1,6 @@
 """Pictures that wait for a reader: a backlog that drains is kept, one that stands is dropped.
 
-After a moment in which the reader or the network was busy, pictures come in a burst. They are no loss if they are caught
+After a moment in which the reader or the network was busy, pictures come in a burst. They are no loss if caught
 up with soon; but where the reader is too slow for good, they would only make all that follow as old as themselves. How
 long the reader has not caught up tells these apart (as CoDel does for packets: Nichols and Jacobson 2012; RFC 8289).
 """

@@ -15,6 +15,7 @@ from av.video.stream import VideoStream
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.live.target import Target
+from foveate.pipeline.live.trust import distrust
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
@@ -25,7 +26,7 @@ _LOW_DELAY = 1 << 19  # AV_CODEC_FLAG_LOW_DELAY
 
 
 class RefusedError(SourceError):
-    """The server does not want this user or password: it is of no use to try again."""
+    """The server does not want this user or password, or is not trusted: it is of no use to try again."""
 
 
 class LiveFeed:
@@ -42,6 +43,7 @@ class LiveFeed:
         self._target = target
         self._container = _opened(target, live)
         try:
+            _refuse_unverified(self._container.format.name, target, live)
             self._describe(choose_stream(self._container, source.stream, target.name), source)
         except BaseException:
             self._container.close()
@@ -100,5 +102,20 @@ def _opened(target: Target, live: LiveSettings) -> InputContainer:
         if time.monotonic() - begin >= live.connect_timeout:  # RTSP calls it invalid data
             limit = f"{live.connect_timeout:g} s"
             raise SourceError(f"{target.name}: no answer within {limit}; check the address") from None
+        distrusted = distrust(target.url, live, max(0.1, live.connect_timeout - (time.monotonic() - begin)))
+        if distrusted is not None:
+            raise RefusedError(
+                f"{target.name}: the server's certificate is not trusted: {distrusted}; give it in "
+                "live.ca_file, or believe anyone with live.verify = false (--live.no-verify)"
+            ) from None
         reason = reason_of(error) if isinstance(error, FFmpegError) else "the address cannot be encoded"
         raise SourceError(f"{target.name}: cannot be opened: {reason}; check the address") from None
+
+
+def _refuse_unverified(form: str, target: Target, live: LiveSettings) -> None:
+    """Raise RefusedError for HLS by https: libav hands the wish to verify on to the playlist, but to no segment."""
+    if form == "hls" and live.verify and target.url.startswith("https:"):
+        raise RefusedError(
+            f"{target.name}: the certificates of HLS segments cannot be verified; read it all the same with "
+            "live.verify = false (--live.no-verify)"
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foveate.pipeline.errors import SourceError
+from foveate.pipeline.live.trust import tls_options
 from foveate.pipeline.settings import LiveSettings
 from foveate.pipeline.sources.address import is_network, shown
 
@@ -44,7 +45,7 @@ def is_live(address: str) -> bool:
 
 
 def target_of(address: str, settings: LiveSettings) -> Target:
-    """How to open ``address``. Raises SourceError for what no live source can be read from."""
+    """How to open ``address``. Raises SourceError for what no live source can be read from, and SettingsError."""
     name = shown(address)
     if not is_network(address):
         path = f"/dev/video{address}" if _NUMBER.fullmatch(address) else address
@@ -53,6 +54,7 @@ def target_of(address: str, settings: LiveSettings) -> Target:
     if scheme not in _PROTOCOLS:
         raise SourceError(f"{name}: {scheme}:// cannot be read; give a rtsp://, rtsps://, http:// or https:// address")
     options = {"protocol_whitelist": _PROTOCOLS[scheme], "analyzeduration": str(_PROBE), "fpsprobesize": "0"}
+    options |= tls_options(settings)
     if scheme.startswith("rtsp"):
         options |= {"rtsp_transport": settings.transport, "allowed_media_types": "video"}
     return Target(name, scheme + address[len(scheme) :], None, options, False)

@@ -1,0 +1,50 @@
+"""Which servers are believed to be who they say: certificates, for libav and for telling what is wrong with one."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from urllib.parse import urlsplit
+
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.settings import LiveSettings
+
+_PORTS = {"https": 443, "rtsps": 322}
+
+
+def tls_options(settings: LiveSettings) -> dict[str, str]:
+    """What libav's TLS is told. Raises SettingsError where ``live.ca_file`` holds no certificate."""
+    if not settings.verify:
+        return {"tls_verify": "0"}
+    _context(settings)
+    # libav's own TLS library knows of no system-wide list; Python's does, and heeds SSL_CERT_FILE.
+    authorities = settings.ca_file or ssl.get_default_verify_paths().cafile
+    return {"tls_verify": "1"} | ({} if authorities is None else {"ca_file": authorities})
+
+
+def distrust(url: str, settings: LiveSettings, limit: float) -> str | None:
+    """Why the server's certificate is not trusted; None where it is, or where that is not known within ``limit`` s.
+
+    For after a failure: libav does not tell why.
+    """
+    parts = urlsplit(url)
+    if not settings.verify or parts.scheme not in _PORTS or parts.hostname is None:
+        return None
+    try:
+        with (
+            socket.create_connection((parts.hostname, parts.port or _PORTS[parts.scheme]), limit) as plain,
+            _context(settings).wrap_socket(plain, server_hostname=parts.hostname),
+        ):
+            return None
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message.lower().rstrip(".")
+    except (OSError, ValueError):
+        return None
+
+
+def _context(settings: LiveSettings) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        reason = "it holds no certificate in PEM" if isinstance(error, ssl.SSLError) else error.strerror
+        raise SettingsError(f"live.ca_file {settings.ca_file!r} cannot be used: {reason}") from None
