@@ -13,18 +13,30 @@ HIDDEN = np.float32(64.0**2 * 256)
 """Weighted squared error of a cell of full participation that is shown by a single value: 64 grey values a pixel."""
 
 
-def with_prior(errors: Sequence[Map], hidden: Map) -> tuple[Map, ...]:
+ASIDE = np.float32(0.1)
+"""What the finest detail, that of LOD 0 against LOD 1, counts in cells without any participation."""
+
+
+def with_prior(errors: Sequence[Map], hidden: Map, participation: Map) -> tuple[Map, ...]:
     """Squared errors of LODs 1, 2, 3, 4 of each cell, with what a query may find hidden there: float32[grid] each.
 
     Pictures without detail would show it nowhere: a plain red car would stay coarse. At LOD l, 1 - 4**-l of ``hidden``
-    is added; so each step to finer tokens takes away as much per token.
+    is added; so each step to finer tokens takes away as much per token. Where nothing is asked for, the detail that
+    only LOD 0 shows counts less, down to ASIDE: LOD 1 will do for a background.
     """
-    return tuple(error + hidden * np.float32(1 - 0.25**lod) for lod, error in enumerate(errors, 1))
+    aside = _aside(errors[0], participation)
+    return tuple(error - aside + hidden * np.float32(1 - 0.25**lod) for lod, error in enumerate(errors, 1))
 
 
-def held_with_prior(kept: Map, lod: NDArray[np.uint8], hidden: Map) -> Map:
-    """The same for what the reader holds, by the LOD at which it saw each cell last."""
-    return kept + hidden * (np.float32(1) - np.float32(0.25) ** lod.astype(np.float32))
+def held_with_prior(kept: Map, lod: NDArray[np.uint8], finest: Map, hidden: Map, participation: Map) -> Map:
+    """The same for what the reader holds, by the LOD at which it saw each cell last. ``finest``: the error of LOD 1."""
+    counts = np.maximum(kept - _aside(finest, participation), 0)
+    return counts + hidden * (np.float32(1) - np.float32(0.25) ** lod.astype(np.float32))
+
+
+def _aside(finest: Map, participation: Map) -> Map:
+    """The part of LOD 1's error that does not count."""
+    return finest * (np.float32(1) - np.minimum(ASIDE + 2 * participation, np.float32(1)))
 
 
 def hidden_error(participation: Map, weight: Map) -> Map:

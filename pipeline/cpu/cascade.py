@@ -208,8 +208,9 @@ class _Cascade:
         errors, taking = state.errors, scored.scores.participation
         if taking is not None:
             hidden = hidden_error(taking, weight)
-            errors = with_prior(errors, hidden)
-            kept = None if self._reader is None or kept is None else held_with_prior(kept, self._reader.lod, hidden)
+            errors = with_prior(state.errors, hidden, taking)
+            if self._reader is not None and kept is not None:
+                kept = held_with_prior(kept, self._reader.lod, state.errors[0], hidden, taking)
         problem = Problem(
             self._geometry,
             fed.budget or settings.budget,

@@ -10,8 +10,8 @@ from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.attributes.colours import NAMES, tables
-from foveate.pipeline.query.attributes.embedder import sizes
 from foveate.pipeline.query.attributes.encoder import AttributesEncoder
+from foveate.pipeline.query.attributes.regions import regions, sizes
 from foveate.pipeline.query.phrase import Phrase
 
 # Colours as web pages name them, and the basic term that people use for them.
@@ -139,7 +139,7 @@ def test_sizes_are_those_of_connected_regions():
     shares[0] = 1
     shares[0, 4:8, 4:8], shares[1, 4:8, 4:8] = 0, 1  # 16 cells of 2,048
     shares[1, 20, 20] = 0.5  # a single cell, shared
-    smallest, largest = sizes(shares, Geometry(1024, 512))
+    smallest, largest = sizes(regions(shares, Geometry(1024, 512)), Geometry(1024, 512))
     of = {count: 1 + np.log2(count / 2048) / 13 for count in (1, 16, 2048 - 16)}
     assert smallest[5, 5] == largest[5, 5] == pytest.approx(of[16], abs=1e-5)
     assert smallest[20, 20] == pytest.approx(of[1], abs=1e-5)

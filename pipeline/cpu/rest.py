@@ -1,0 +1,51 @@
+"""What has come to where something else rested: pixels' part of what queries call moving."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.cpu.update import Update
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.native.rest import REST_LEVEL, Memory, compare_rest
+
+STEP = 10
+"""Difference of a sample of level 2, in 8-bit units, that is seen: well above what coding leaves of its 16 pixels."""
+PATIENCE = 10
+"""Frames without a change until what a cell holds is what rests there."""
+PANS = 0.5
+"""Share of the cells that stir where the camera itself moves: then nothing rests."""
+
+
+def pans(stirs: NDArray[np.float32]) -> bool:
+    """Whether so much stirs, float32[grid], that it must be the camera."""
+    return bool(np.count_nonzero(stirs) >= PANS * stirs.size)
+
+
+class RestStack:
+    """Keeps "stirs" and "moved" over the Grid; see native.rest.Memory."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        planes = np.zeros((2, 3, *geometry.level(REST_LEVEL)), np.uint8)
+        maps = np.zeros((2, *geometry.grid), np.float32)
+        known, stirred = np.zeros(geometry.grid, np.bool_), np.zeros(geometry.grid, np.int32)
+        self._geometry = geometry
+        self._memory = Memory(planes[0], planes[1], known, stirred, maps[0], maps[1])
+
+    def update(self, levels: Levels, update: Update) -> None:
+        """Compare the tiles that were written. A new scene, or another view of it, begins without any rest."""
+        memory, index = self._memory, update.frame.index
+        memory.stirs[:] = 0
+        planes = [pyramid.level(REST_LEVEL) for pyramid in levels.planes]
+        compare_rest(planes, index, self._geometry, update.written, memory, PATIENCE, STEP)
+        if update.forgets or pans(memory.stirs):
+            memory.known[:] = False
+            memory.moved[:] = -1
+            memory.stirred[:] = index
+        if update.forgets:
+            memory.stirs[:] = 0
+
+    def maps(self) -> dict[str, NDArray[np.float32]]:
+        """float32[grid] each, of their own."""
+        return {"stirs": self._memory.stirs.copy(), "moved": self._memory.moved.copy()}

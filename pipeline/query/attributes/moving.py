@@ -1,0 +1,108 @@
+"""What moves: how surely each cell shows a thing that is on its way, from pixels, flow and regions of one colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from foveate.pipeline.cascade.cache import Flow, Map
+from foveate.pipeline.cpu.rest import pans
+from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.query.attributes.regions import Region
+from foveate.pipeline.query.encoder import View
+
+PATIENCE = 2
+"""Frames for which a thing still moves that stands."""
+
+_FEW, _MANY = 0.25, 1.0  # share of a cell's samples that hide what rested there: nothing moves; all does
+_STIR = 0.2  # share of its samples that change in one frame where all of a cell moves
+_SLOW, _FAST = 0.04, 0.15  # cells per frame, against what most of the picture does: the same; another way
+_KEEP, _FAINT = np.float32(0.7), np.float32(0.3)  # of a frame's motion, for the next one; what is too little to keep
+_THING = (0.5, 1.0)  # cells that move side by side: nothing to speak of; a thing
+_SURE = 0.5  # motion of a cell that speaks for its region
+_SPAN, _LEAST = 0.8, 0.08  # of a region's height and width, and of its cells, that must move for all of it to move
+_WIDE = 0.1  # of the picture: larger regions move only where they are seen to
+
+
+class Motion:
+    """Keeps what moves, over the Grid of one size of frames.
+
+    Where the camera rests, a cell moves as far as it shows other than what rested there, while it changes; where that
+    is not known yet, as far as it changes. Where the camera moves, it moves as far as it goes another way than the
+    picture does.
+    """
+
+    def __init__(self, geometry: Geometry) -> None:
+        self._geometry = geometry
+        self._carried = np.zeros(geometry.grid, np.float32)  # of cells where it is not known what rests there
+        self._still = np.full(geometry.grid, PATIENCE + 1, np.int32)  # frames since the cell last changed
+        self._row, self._column = np.indices(geometry.grid, dtype=np.float32)
+
+    def update(self, view: View, regions: Sequence[Region]) -> Map:
+        """How surely each cell moves, float32[grid] in [0, 1]. A new scene begins at rest."""
+        if view.keyframe is not None and view.keyframe != "periodic":
+            self._carried = np.zeros_like(self._carried)
+            self._still[:] = PATIENCE + 1
+            return self._carried
+        stirs = view.grid["stirs"] * view.changed
+        if pans(stirs):
+            now = np.zeros_like(self._carried) if view.flow is None else _apart(view.flow) * view.changed
+            moving = self._carried = np.maximum(now, self._kept(view))
+        else:
+            moving = self._in_place(view, stirs)
+        return self._filled(_supported(moving), regions)
+
+    def _in_place(self, view: View, stirs: Map) -> Map:
+        moved = view.grid["moved"]
+        known = moved >= 0
+        self._still = np.where(stirs > 0, np.int32(0), self._still + 1)
+        changing = np.maximum(_ramp(stirs, 0, _STIR), self._kept(view))
+        self._carried = np.where(known, np.float32(0), changing)
+        return np.where(known, _ramp(moved, _FEW, _MANY) * (self._still <= PATIENCE), changing)
+
+    def _kept(self, view: View) -> Map:
+        """The motion of the frame before, a little less, at where it has moved to."""
+        kept = self._carried * _KEEP
+        kept[kept < _FAINT] = 0
+        if view.flow is None:
+            return kept
+        x, y = self._column + view.flow.dx, self._row + view.flow.dy
+        return np.asarray(cv2.remap(kept, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
+
+    def _filled(self, moving: Map, regions: Sequence[Region]) -> Map:
+        """With the inside of things that show no change, because they are plain."""
+        sure = moving >= _SURE
+        if sure.any():
+            for region in regions:
+                if region.cells <= _WIDE * self._geometry.cells and _moves(region, sure):
+                    np.maximum(moving[region.box], region.mask, out=moving[region.box])
+        return moving
+
+
+def _supported(moving: Map) -> Map:
+    """Without what is too small to be a thing: a gust in a leaf, a flap of tape, what coding leaves behind."""
+    _, labels, _, _ = cv2.connectedComponentsWithStats((moving > 0).astype(np.uint8), connectivity=8, ltype=cv2.CV_32S)
+    mass = np.bincount(labels.ravel(), weights=moving.ravel())
+    return moving * _ramp(mass.astype(np.float32), *_THING)[labels]
+
+
+def _moves(region: Region, sure: Mask) -> bool:
+    """Whether the cells of a region that move span it: its front and its back."""
+    own = sure[region.box] & region.mask
+    if np.count_nonzero(own) < max(_LEAST * region.cells, 1):
+        return False
+    height, width = own.shape
+    rows, columns = np.flatnonzero(own.any(axis=1)), np.flatnonzero(own.any(axis=0))
+    return bool(np.ptp(rows) + 1 >= _SPAN * height and np.ptp(columns) + 1 >= _SPAN * width)
+
+
+def _apart(flow: Flow) -> Map:
+    """How surely each cell moves another way than the picture, whose motion is the median; 0 where flow is unsure."""
+    away = np.hypot(flow.dx - np.median(flow.dx), flow.dy - np.median(flow.dy))
+    return _ramp(np.where(flow.confidence > 0, away, np.float32(0)), _SLOW, _FAST)
+
+
+def _ramp(values: Map, none: float, full: float) -> Map:
+    return np.asarray(np.clip((values - np.float32(none)) / np.float32(full - none), 0, 1), np.float32)

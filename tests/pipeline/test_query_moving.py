@@ -1,0 +1,127 @@
+"""What moves: against what rested in each cell, with whole regions, and where the camera itself moves."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.cpu.rest import PATIENCE, STEP
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.native.rest import Memory, compare_rest
+from foveate.pipeline.query.attributes.moving import Motion
+from foveate.pipeline.query.attributes.regions import regions
+from foveate.pipeline.query.encoder import View
+
+
+def memory_of(geometry):
+    planes = np.zeros((2, 3, *geometry.level(2)), np.uint8)
+    maps = np.zeros((2, *geometry.grid), np.float32)
+    known, stirred = np.zeros(geometry.grid, np.bool_), np.zeros(geometry.grid, np.int32)
+    return Memory(planes[0], planes[1], known, stirred, maps[0], maps[1])
+
+
+def cells_of(values, geometry):
+    """[3, h, w] at level 2 -> [rows, columns, 16 samples, 3]."""
+    rows, columns = geometry.grid
+    return values.reshape(3, rows, 4, columns, 4).transpose(1, 3, 2, 4, 0).reshape(rows, columns, 16, 3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 100), st.integers(1, 100))
+def test_the_kernel_is_its_plain_reference(seed, width, height):
+    random, geometry = np.random.default_rng(seed), Geometry(width, height)
+    memory = memory_of(geometry)
+    last = np.zeros((3, *geometry.level(2)), int)
+    rest, known, stirred = last.copy(), np.zeros(geometry.grid, bool), np.zeros(geometry.grid, int)
+    scenes = random.integers(0, 256, (2, 3, *geometry.level(2)))
+    for frame in np.cumsum(random.integers(1, 5, 12)).tolist():
+        picture = scenes[random.integers(2)].copy()
+        cell = random.integers(0, 4, geometry.grid).repeat(4, 0).repeat(4, 1)
+        picture = np.where(cell == 0, picture + random.integers(-STEP, STEP + 1, picture.shape), scenes[0]).clip(0, 255)
+        written = random.random(geometry.tiles) < 0.7
+        compare_rest([plane.astype(np.float32) for plane in picture], frame, geometry, written, memory, 3, STEP)
+
+        mask = written.repeat(2, 0).repeat(2, 1)
+        settles = mask & (frame - stirred > 3)
+        known |= settles
+        rest = np.where(settles.repeat(4, 0).repeat(4, 1), last, rest)
+        other = (np.abs(cells_of(picture - last, geometry)) > STEP).any(-1).mean(-1)
+        away = (np.abs(cells_of(picture - rest, geometry)) > STEP).any(-1).mean(-1)
+        stirred = np.where(mask & (other > 0), frame, stirred)
+        last = np.where(mask.repeat(4, 0).repeat(4, 1), picture, last)
+        np.testing.assert_allclose(memory.stirs[mask], other[mask])
+        np.testing.assert_allclose(memory.moved[mask], np.where(known, away, -1)[mask])
+        np.testing.assert_array_equal(memory.stirred, stirred)
+        np.testing.assert_array_equal(memory.known, known)
+
+
+GEOMETRY = Geometry(640, 320)
+
+
+def view(stirs, moved, changed=None, flow=None, keyframe=None):
+    grid = {"stirs": np.asarray(stirs, np.float32), "moved": np.asarray(moved, np.float32)}
+    changed = grid["stirs"] > 0 if changed is None else changed
+    return View(None, GEOMETRY, keyframe, changed, flow, changed, grid)
+
+
+def maps(stirs=0, moved=0):
+    return [np.full(GEOMETRY.grid, values, np.float32) for values in (stirs, moved)]
+
+
+def test_what_stops_moves_no_longer_and_what_it_uncovers_never_did():
+    motion = Motion(GEOMETRY)
+    stirs, moved = maps()
+    stirs[4:10, 4:8], moved[4:10, 4:8] = 0.5, 1  # a thing
+    stirs[4:10, 3], moved[4:10, 3] = 0.5, 0  # uncovered by it
+    found = motion.update(view(stirs, moved), [])
+    assert found[4:10, 4:8].min() == 1
+    assert found[4:10, 3].max() == 0
+    stirs[:] = 0
+    later = [motion.update(view(stirs, moved), []) for _ in range(5)]
+    assert later[1][5, 5] == 1
+    assert later[-1].max() == 0
+
+
+def test_a_speck_is_no_thing():
+    stirs, moved = maps()
+    stirs[5, 5], moved[5, 5] = 0.4, 0.4
+    assert Motion(GEOMETRY).update(view(stirs, moved), []).max() == 0
+
+
+@pytest.mark.parametrize(("front", "whole"), [(14, True), (9, False)])
+def test_a_plain_thing_moves_as_a_whole_when_its_front_and_back_do(front, whole):
+    shares = np.zeros((1, *GEOMETRY.grid), np.float32)
+    shares[0, 4:8, 5:15] = 1
+    stirs, moved = maps(moved=-1)
+    stirs[4:8, 5] = stirs[4:8, front] = 0.25
+    found = Motion(GEOMETRY).update(view(stirs, moved), regions(shares, GEOMETRY))
+    assert (found[4:8, 5:15].min() == 1) == whole
+    assert found[0].max() == 0
+
+
+def test_of_a_panning_camera_only_what_moves_another_way():
+    dx, still = np.full(GEOMETRY.grid, 0.5, np.float32), np.zeros(GEOMETRY.grid, np.float32)
+    dx[6:9, 6:9] = -0.5
+    everywhere = np.ones(GEOMETRY.grid, np.bool_)
+    flow = Flow(dx, still, np.ones(GEOMETRY.grid, np.float32))
+    found = Motion(GEOMETRY).update(view(*maps(1, -1), everywhere, flow), [])
+    np.testing.assert_array_equal(found, dx == -0.5)
+
+
+def test_a_new_scene_begins_at_rest():
+    motion = Motion(GEOMETRY)
+    stirs, moved = maps(moved=-1)
+    stirs[4:8, 4:8] = 1
+    assert motion.update(view(stirs, moved), []).max() == 1
+    assert motion.update(view(*maps(1, -1), keyframe="cut"), []).max() == 0
+    assert motion.update(view(*maps()), []).max() == 0
+
+
+def test_a_thing_that_waits_longer_than_others_rests():
+    geometry, memory = Geometry(32, 32), memory_of(Geometry(32, 32))
+    every = np.ones((1, 1), np.bool_)
+    show = [np.full(geometry.level(2), value, np.float32) for value in (100, 200)]
+    for frame, picture in [(0, 0), (1 + PATIENCE, 1), (2 + PATIENCE, 0), (4 + 2 * PATIENCE, 1)]:
+        compare_rest([show[picture]] * 3, frame, geometry, every, memory, PATIENCE, STEP)
+    np.testing.assert_array_equal(memory.moved, np.ones((2, 2)))  # not the first, but what rested since
