@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ from foveate.pipeline.stream import Stream, open_stream
 WORDS = {"red": (1, -1, -1, 0), "blue": (-1, -1, 1, 0), "green": (-1, 1, -1, 0), "object": (0, 0, 0, 1)}
 RED, BLUE = (12, 20), (4, 4)  # the first cells of two squares, row and column
 SIDE = 4  # cells along a square
+LIMIT = 10.0  # seconds for what takes none
 
 
 class ColourModel:
@@ -228,6 +230,23 @@ def test_relevance_is_the_least_softmax_against_the_contrasts() -> None:
     for row, word in zip(found, ("red", "blue"), strict=True):
         query, contrast = (np.exp(20.0 * vectors @ unit(np.array(WORDS[name]))) for name in (word, "object"))
         np.testing.assert_allclose(row, query / (query + contrast), atol=1e-4)
+
+
+def test_without_waiting_a_slow_model_stalls_nothing(clip: str, stand_in: SimpleNamespace) -> None:
+    gate = threading.Event()
+    quick = stand_in.model.encode_image
+
+    def slow(rgb: Any, longest: int) -> Any:
+        assert gate.wait(LIMIT)
+        return quick(rgb, longest)
+
+    stand_in.model.encode_image = slow
+    stand_in.clip["wait"] = False
+    with opened(clip, stand_in, "red") as stream:
+        selections = list(islice(stream, 7))  # all but the last, so that the stream still runs
+        assert [selection.extras for selection in selections] == [{"embedding_age": None}] * 7
+        assert all(selection.participation is None for selection in selections)
+        gate.set()
 
 
 def test_a_fault_of_the_model_ends_the_stream_with_the_stage_named(clip: str, stand_in: SimpleNamespace) -> None:
