@@ -64,7 +64,6 @@ def _named(model: str, known: Sequence[str]) -> str:
 
 def _loaded(open_clip: Any, name: str, settings: ClipSettings, device: str) -> Any:
     """The model with its weights. Never without."""
-    half = "fp16" if device.startswith("cuda") else "fp32"
     weights = settings.weights
     schema = name.startswith(("local-dir:", "hf-hub:"))
     if weights is None and not schema:
@@ -75,11 +74,11 @@ def _loaded(open_clip: Any, name: str, settings: ClipSettings, device: str) -> A
         )
     try:
         if weights is not None and Path(weights).exists():
-            model = open_clip.create_model(name, None, False, half, device, pretrained_text=False)
+            model = open_clip.create_model(name, None, False, "fp32", device, pretrained_text=False)
             open_clip.load_checkpoint(model, weights)
         else:
             tag = None if schema else weights
-            model = open_clip.create_model(name, tag, True, half, device, require_pretrained=True)
+            model = open_clip.create_model(name, tag, True, "fp32", device, require_pretrained=True)
     except Exception as error:
         raise _no_weights(name, weights, schema, error) from error
     return model.eval().requires_grad_(False)
@@ -144,7 +143,7 @@ class _OpenClip:
         self._tokenizer = tokenizer
         self._device = device
         self._dense, self._stride = dense_tower(model.visual)
-        self._half = device.startswith("cuda")
+        self._half = torch.autocast(device.split(":")[0], torch.float16, enabled=device.startswith("cuda"))
         size = model.visual.image_size
         self._mean = np.asarray(model.visual.image_mean, np.float32)
         self._deviation = np.asarray(model.visual.image_std, np.float32)
@@ -172,7 +171,7 @@ class _OpenClip:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """See base.ImageTextEncoder."""
-        with self._lock, self._torch.inference_mode():
+        with self._lock, self._torch.inference_mode(), self._half:
             tokens = self._tokenizer(list(texts)).to(self._device)
             return unit(self._model.encode_text(tokens).float().cpu().numpy())
 
@@ -186,10 +185,9 @@ class _OpenClip:
         """See base.ImageTextEncoder."""
         sides = _scaled_sides(rgb, longest, self._stride) if self._side is None else (self._side, self._side)
         scaled = (_scaled(rgb, *sides).astype(np.float32) / 255 - self._mean) / self._deviation
-        with self._lock, self._torch.inference_mode():
+        with self._lock, self._torch.inference_mode(), self._half:
             picture = self._torch.from_numpy(scaled.transpose(2, 0, 1)[None].copy()).to(self._device)
-            vectors = self._dense(picture.half() if self._half else picture)
-            return unit(vectors.float().cpu().numpy())
+            return unit(self._dense(picture).float().cpu().numpy())
 
 
 def _scaled_sides(rgb: Picture, longest: int, stride: int) -> tuple[int, int]:
