@@ -110,12 +110,18 @@ class _Slot:
     def __init__(self, memory: Memory) -> None:
         self.given = memory.pinned((1,), FRAME_INPUT).reshape(())
         self.graph: Graph | None = None
+        self.room = 0  # the Cascade's, when the graph was captured
         self.done = Event()
+
+    def forget_graph(self) -> None:
+        """Release the graph, whose last launch has ended."""
+        if self.graph is not None:
+            self.graph.free()
+            self.graph = None
 
     def free(self) -> None:
         """Release the graph and the event."""
-        if self.graph is not None:
-            self.graph.free()
+        self.forget_graph()
         self.done.free()
 
 
@@ -134,7 +140,7 @@ class _Session:
     ) -> None:
         self.kind = _kind(frame)
         self.before: _Session | None = None  # whose last frame may still be at work
-        self._device, self._stream = device, stream
+        self._device, self._stream, self._feedback = device, stream, feedback
         self._anew = KEYFRAMES.index(anew)
         self._count = 0
         geometry = Geometry(frame.width, frame.height)
@@ -175,12 +181,18 @@ class _Session:
 
     def _launch(self, arrived: _Arrived, slot: _Slot) -> None:
         slot.given["fed"] = self._cascade.begin(arrived.frame.index, self._stream)
+        slot.given["budget"] = self._cascade.budget
+        slot.given["interval"] = self._feedback.keyframe_interval or 0
+        if slot.room != self._cascade.room:
+            slot.forget_graph()
+            slot.room = self._cascade.room
         if slot.graph is None and self._count >= _FIRST_WITH_GRAPH:
             slot.graph = captured(self._stream, lambda stream: self._enqueue(arrived.slot, stream))
         if slot.graph is None:
             self._enqueue(arrived.slot, self._stream)
         else:
             slot.graph.launch(self._stream)
+        self._cascade.hand_over(arrived.slot, self._stream)
         slot.done.record(self._stream.handle)
         self._count += 1
 

@@ -15,7 +15,9 @@ struct FrameInput {
     int number;             // frames of this size before this one
     int anew;               // FIRST or SIZE on frame 0, else NONE
     int discontinuity;      // 1: the times or the connection jumped just before this frame
-    int fed;                // 1: gaze or attention was fed in since the last frame
+    int fed;                // 1: anything was fed in since the last frame
+    int budget;             // tokens, instead of the settings'; 0: theirs
+    int interval;           // frames between periodic keyframes, instead of the settings'; 0: theirs
 };
 
 enum Keyframe { NONE = 0, FIRST = 1, PERIODIC = 2, CUT = 3, SIZE = 4, DISCONTINUITY = 5 };
@@ -30,5 +32,6 @@ struct FrameState {
     int since_keyframe; // frames since the last keyframe
     int moving;         // 1: the motion channel holds anything other than zero
     int rests;          // 1: nothing was written or fed in, and `settled` was set: the last Selection holds again
+    int budget;         // the input's
     int settled;        // written by the Cascade's last kernel: an unchanged next frame gets the same Selection
 };

@@ -22,6 +22,8 @@ FRAME_INPUT: Final[np.dtype[Any]] = np.dtype(
         ("anew", np.int32),
         ("discontinuity", np.int32),
         ("fed", np.int32),
+        ("budget", np.int32),
+        ("interval", np.int32),
     ],
     align=True,
 )
@@ -39,6 +41,7 @@ FRAME_STATE: Final[np.dtype[Any]] = np.dtype(
             "since_keyframe",
             "moving",
             "rests",
+            "budget",
             "settled",
         )
     ],

@@ -66,6 +66,8 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
         from foveate.cuda.engine import CudaEngine
 
         return CudaEngine(settings, feedback)
+    if settings.device_patches:
+        raise EngineError(f"device_patches needs engine 'cuda', which cannot run here: {problem}")
     if settings.engine == "cuda":
         raise EngineError(f"engine 'cuda' cannot run here: {problem}; use --engine cpu")
     if not gpu_expected():

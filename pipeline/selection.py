@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,20 @@ from foveate.pipeline.frames import FrameView
 PATCH = 16  # a token has PATCH x PATCH samples, whatever its LOD
 
 KeyframeReason = Literal["first", "periodic", "cut", "size", "discontinuity"]
+
+
+class DLPack(Protocol):
+    """An array in whichever memory, which other libraries take over without a copy: ``torch.from_dlpack(array)``."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its sizes."""
+
+    def __dlpack__(self, *, stream: int | None = None) -> Any:
+        """A capsule; see the DLPack protocol of the Python array API standard."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Type and number of the device."""
 
 
 class NaFlex(NamedTuple):
@@ -45,6 +59,7 @@ class Selection:
     age: NDArray[np.int32]  # frames since its pixels last changed
     fresh: NDArray[np.bool_]  # changed or moved since last emitted there
     patches: NDArray[np.uint8] | None = None  # [K, PATCH, PATCH, 3] RGB, where asked for
+    device_patches: DLPack | None = None  # the same on the GPU, where asked for
     maps: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # over the Grid, by name, where asked for
     extras: Mapping[str, Any] = field(default_factory=dict)  # further scalars for the record
 

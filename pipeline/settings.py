@@ -184,6 +184,8 @@ class Settings(_Group):
     """Channels to hand out with each selection as maps over the Grid; "score" is the final score."""
     patches: bool = False
     """Sample the tokens' pixels as well."""
+    device_patches: bool = False
+    """Sample them on the GPU, and leave them there, for DLPack: each selection's device_patches. Engine cuda only."""
     depth: str | None = None
     """A depth model of your own, module:function or file.py:function; see docs/channels.md."""
     source: SourceSettings = SourceSettings()
@@ -201,6 +203,8 @@ class Settings(_Group):
             raise ValueError(f"maps must be among {', '.join(sorted(_HANDED_OUT))}, query:TEXT; got {unknown[0]!r}")
         for query in (*self.query, *(name.removeprefix(QUERY_MAP) for name in self.maps if name.startswith(QUERY_MAP))):
             parse(query)
+        if self.device_patches and self.engine == "cpu":
+            raise ValueError("device_patches needs a GPU, and engine is 'cpu'")
         if self.budget < self.allocation.merge**2:
             raise ValueError(f"budget must be at least 4 with merge = 2, got {self.budget}")
         if (self.score.scorer == "linear") != (self.score.weights is not None):

@@ -173,9 +173,7 @@ class Stream:
         self._feedback.keyframe_interval = frames
 
     def _refuse_change(self, name: str, value: int, group: str | None = None) -> None:
-        """Raise ValueError where the engine or the settings do not allow the value."""
-        if self.header.config["engine"] != "cpu":
-            raise ValueError(f"{name} cannot be changed while this engine runs")
+        """Raise ValueError where the settings do not allow the value."""
         try:
             _overridden(self.settings, {name: value} if group is None else {group: {name: value}})
         except SettingsError as error:

@@ -77,7 +77,7 @@ def test_every_flag_exists_and_none_is_left_out(
     assert stated <= known
     longer = {"--" + codes(key)[0].replace("_", "-") for key, *_ in rows}  # of flags with a short spelling as well
     assert known - stated <= longer | {
-        *("-h", "--help", "--no-patches", "--no-wait", "--live.no-wait", "--no-keep-embeddings")
+        *("-h", "--help", "--no-patches", "--no-device-patches", "--no-wait", "--live.no-wait", "--no-keep-embeddings")
     }
 
 

@@ -10,7 +10,7 @@ const int TRIED = 2;  // prices per block
 struct Allocate {
     Conclusion conclusion;
     const float* prices;  // the lattice, ascending
-    const float* kept;    // [units]: weighted error of no token; null: every unit must be covered
+    const float* kept;    // [units]: weighted error of no token; null, for the kernel's parts: every unit must be covered
     const float* leaf1;   // [nodes of level 1]: weighted error of one token
     const float* leaf2;   // [nodes of level 2]
     const float* leaf3;   // [nodes of level 2]: shares, see carry.cu
@@ -21,7 +21,8 @@ struct Allocate {
     int* counts;          // [blocks][TRIED]
     Token* tokens;
     Grid grid;
-    int budget;           // units
+    int budget;           // units, unless the frame has its own
+    int remembers;        // 1: the reader holds earlier tokens
     int start, last;      // indices of the lowest and the highest price
     int step;             // of the first round
     int round;            // 0 or 1
@@ -426,8 +427,20 @@ __device__ inline void finish(const Allocate& p, int price, int units, int* part
     if (threadIdx.x == 0) conclude(p.conclusion, units * p.grid.merge * p.grid.merge, price);
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid_constant__ Allocate p)
+// With this frame's budget. Units may go without a token where the reader remembers, and where one per root is too many.
+__device__ inline Allocate of_this_frame(const Allocate& given)
 {
+    Allocate p = given;
+    int asked = p.conclusion.frame->budget, span = 1 << TOP;
+    if (asked) p.budget = asked / (p.grid.merge * p.grid.merge);
+    int roots = ((p.grid.unit_rows + span - 1) / span) * ((p.grid.unit_columns + span - 1) / span);
+    if (!p.remembers && roots <= p.budget) p.kept = nullptr;
+    return p;
+}
+
+extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid_constant__ Allocate given)
+{
+    const Allocate p = of_this_frame(given);
     __shared__ int partial[WARP];
     __shared__ int last;
     Choice* choice = p.conclusion.choice;

@@ -14,7 +14,7 @@ from foveate.cuda.memory import Memory
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.rate_distortion import LEAST, first_price, prices
-from foveate.pipeline.geometry import ROOT, TOP_LEVEL
+from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
 _BLOCKS = 88
@@ -51,7 +51,7 @@ class RateDistortion:
         common = {
             "conclusion": (CONCLUSION, conclusion),
             "prices": (np.uint64, on_device.pointer),
-            "kept": (np.uint64, arrays.kept.pointer if may_skip(pixels, settings) else 0),
+            "kept": (np.uint64, arrays.kept.pointer),
             "leaf1": (np.uint64, arrays.leaf1.pointer),
             "leaf2": (np.uint64, arrays.leaf2.pointer),
             "leaf3": (np.uint64, arrays.leaf3.pointer),
@@ -63,6 +63,7 @@ class RateDistortion:
             "tokens": (np.uint64, arrays.tokens.pointer),
             "grid": (GRID, grid),
             "budget": (np.int32, budget),
+            "remembers": (np.int32, allocation.memory == "stream"),
             "start": (np.int32, start),
             "last": (np.int32, last),
             "step": (np.int32, max(1, -(-(last - start) // (_TRIED - 1)))),
@@ -92,11 +93,3 @@ def units_inside(grid: NDArray[np.void]) -> NDArray[np.uint8]:
         np.clip(int(grid[name]) - 2 * place, 0, 2) for name, place in (("unit_rows", row), ("unit_columns", column))
     )
     return (rows * columns).astype(np.uint8)
-
-
-def may_skip(pixels: PixelState, settings: Settings) -> bool:
-    """Whether units may go without a token: the reader remembers, or even one token per root is too many."""
-    allocation = settings.allocation
-    grid = grid_of(pixels.geometry, allocation.merge)
-    inside = -(-int(grid["unit_rows"]) // ROOT) * -(-int(grid["unit_columns"]) // ROOT)
-    return allocation.memory == "stream" or inside > settings.budget // allocation.merge**2

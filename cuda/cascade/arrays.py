@@ -60,11 +60,6 @@ class Arrays:
         """float32[turns, grid] of one of MAPS."""
         return self.maps.part(MAPS.index(name))
 
-    @property
-    def most(self) -> int:
-        """Tokens that there is room for."""
-        return self.tokens.shape[0]
-
 
 def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stream: Stream) -> Arrays:
     """All arrays, zeroed but for what is undefined before the first frame, a keyframe. Raises EngineError."""
@@ -105,10 +100,9 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
 
 
 def most_tokens(pixels: PixelState, settings: Settings) -> int:
-    """No frame has more tokens than this."""
+    """No frame has more tokens than this, whatever the budget."""
     grid = grid_of(pixels.geometry, settings.allocation.merge)
-    units = int(grid["unit_rows"]) * int(grid["unit_columns"])
-    return min(settings.budget, units * settings.allocation.merge**2)
+    return int(grid["unit_rows"]) * int(grid["unit_columns"]) * settings.allocation.merge**2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

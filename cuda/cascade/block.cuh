@@ -35,7 +35,7 @@ struct Conclusion {
     FrameState* frame;
     Choice* choice;
     Header* header;
-    const int* fed;  // 1: gaze or attention was fed in since the last frame
+    const int* fed;  // 1: anything was fed in since the last frame
     int contented;   // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
 };
 

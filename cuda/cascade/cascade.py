@@ -17,6 +17,7 @@ from foveate.cuda.cascade.emit import Emit
 from foveate.cuda.cascade.flow import FlowSearch
 from foveate.cuda.cascade.layout import CONCLUSION, HEADER, TOKEN
 from foveate.cuda.cascade.maps import Maps
+from foveate.cuda.cascade.outlet import Outlet
 from foveate.cuda.cascade.three_stage import ThreeStage
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame
@@ -28,10 +29,9 @@ from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.geometry import CELL
-from foveate.pipeline.selection import PATCH, Selection
+from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 
-_SLOTS = 2
 _NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.contented
 
 
@@ -67,6 +67,7 @@ class Cascade:
         self._feedback = feedback
         self._flow = flow
         self._was_fed = False
+        self.budget = 0  # instead of the settings'; 0: theirs
         self._memory = Memory(device)
         try:
             self._allocate(device, stream)
@@ -78,8 +79,7 @@ class Cascade:
         pixels, settings, memory = self._pixels, self._settings, self._memory
         self._arrays = arrays = allocate_arrays(memory, pixels, settings, stream)
         reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
-        shape = (arrays.most, PATCH, PATCH, 3)
-        self._patches = memory.array("patches", shape, np.uint8, stream) if settings.patches else None
+        self._outlet = Outlet(device, memory, arrays, settings, stream)
         searches = settings.cache.enabled and self._flow is None
         strategy = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         conclusion = _conclusion(pixels, arrays, settings)
@@ -87,20 +87,26 @@ class Cascade:
             *([Compare(device, pixels, reader)] if reader else []),
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
         )
+        self._emit = Emit(device, pixels, arrays, reader, settings)
+        self._emit.resize(self._outlet.room, self._outlet.patches)
         self.steps: tuple[Step, ...] = (
             Carry(device, pixels, arrays, reader, settings, self._flow is not None),
             Clusters(device, memory, pixels, arrays, stream),
             strategy(device, memory, pixels, arrays, settings, conclusion, stream),
-            Emit(device, pixels, arrays, reader, self._patches, settings),
+            self._emit,
         )
         self._maps = Maps(memory, pixels, arrays, settings)
-        self._records = [memory.pinned(arrays.record.shape, np.uint8) for _ in range(_SLOTS)]
-        self._sampled = [memory.pinned(shape, np.uint8) for _ in range(_SLOTS if self._patches else 0)]
         self._look_at(None, stream)
 
     def begin(self, index: int, stream: Stream) -> bool:
-        """Take what was fed in since the last frame; True where that was anything: FRAME_INPUT's ``fed``."""
+        """Take what was fed in since the last frame; True where that was anything: FRAME_INPUT's ``fed``.
+
+        Another ``budget`` may make ``room`` grow, and move the memory that a graph knows of.
+        """
         fed = self._feedback.take(self._pixels.geometry)
+        self.budget = fed.budget or 0
+        if self._outlet.make_room(self.budget, stream):
+            self._emit.resize(self._outlet.room, self._outlet.patches)
         if fed.anything or self._was_fed:
             self._feed(fed, stream)
         self._was_fed = fed.anything
@@ -121,16 +127,16 @@ class Cascade:
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
-        from pycuda import driver
-
-        driver.memcpy_dtoh_async(self._records[slot], self._arrays.record.pointer, stream)
-        if self._patches:
-            driver.memcpy_dtoh_async(self._sampled[slot], self._patches.pointer, stream)
+        self._outlet.fetch(slot, stream)
         self._maps.fetch(slot, stream)
+
+    def hand_over(self, slot: int, stream: Stream) -> None:
+        """Enqueue the copy of what the Selection hands out on the device, behind ``fetch``; not captured."""
+        self._outlet.hand_over(slot, stream)
 
     def selection(self, frame: AnyFrame, slot: int) -> Selection:
         """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
-        record = self._records[slot]
+        record = self._outlet.record(slot)
         count, changed, keyframe, recomputed, *_, turn = record[: HEADER.itemsize].view(np.int32).tolist()
         words = record[HEADER.itemsize :].view(np.int32).reshape(-1, TOKEN.itemsize // 4)
         fields = words[:count].T.copy()  # one copy for all
@@ -157,7 +163,8 @@ class Cascade:
             participation=None,
             age=age,
             fresh=fresh.astype(np.bool_),
-            patches=self._sampled[slot][:count].copy() if self._patches else None,
+            patches=self._outlet.on_host(slot, count),
+            device_patches=self._outlet.on_device(slot, count),
             maps=self._maps.read(slot, turn),
         )
 
@@ -167,6 +174,11 @@ class Cascade:
         carried: dict[str, DeviceArray] = {name: arrays.carried(name) for name in MAPS if name in BY_NAME}
         own = {"eccentricity": arrays.eccentricity, "gaze": arrays.gaze, "prev_attention": arrays.prev_attention}
         return {**carried, **own}
+
+    @property
+    def room(self) -> int:
+        """Tokens that the kernels and copies are made for; a graph captured with another number is out of date."""
+        return self._outlet.room
 
     @property
     def flow(self) -> DeviceArray:
@@ -184,6 +196,7 @@ class Cascade:
 
     def free(self) -> None:
         """Give all memory back. Nothing enqueued may still run."""
+        self._outlet.free()
         self._memory.free()
 
     def _feed(self, fed: Fed, stream: Stream) -> None:

@@ -29,14 +29,12 @@ class Emit:
         pixels: PixelState,
         arrays: Arrays,
         reader: ReaderArrays | None,
-        patches: DeviceArray | None,
         settings: Settings,
     ) -> None:
-        """``patches`` is uint8[most, 16, 16, 3], or None where no pixels are asked for."""
         matrix, offsets = matrix_of(pixels.colour)
         fixation = arrays.carried("fixation")
         pair, three = (np.uint64, (2,)), (np.uint64, (3,))
-        self._blocks = arrays.most, _SLICES if reader else 1
+        self._blocks = 0, _SLICES if reader else 1
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("emit")
         self._parameters = struct(
             frame=(np.uint64, pixels.frame.pointer),
@@ -52,13 +50,18 @@ class Emit:
             reader=(three, [plane.pointer for plane in reader.planes] if reader else 0),
             seen=(np.uint64, reader.seen.pointer if reader else 0),
             stale=(np.uint64, reader.stale.pointer if reader else 0),
-            patches=(np.uint64, patches.pointer if patches else 0),
+            patches=(np.uint64, 0),
             grid=(GRID, grid_of(pixels.geometry, settings.allocation.merge)),
             base=((np.int32, (3,)), [plane.base for plane in pixels.planes]),
             span_columns=(np.int32, pixels.geometry.span[1]),
             matrix=((np.float32, (9,)), matrix.ravel()),
             shift=((np.float32, (3,)), -matrix @ offsets),
         )
+
+    def resize(self, most: int, patches: DeviceArray | None) -> None:
+        """Be ready for ``most`` tokens. ``patches`` is uint8[most, 16, 16, 3]; None where no pixels are asked for."""
+        self._blocks = most, self._blocks[1]
+        self._parameters["patches"] = patches.pointer if patches else 0
 
     def enqueue(self, stream: Stream) -> None:
         """Scores, ages, painting and pixels of this frame's tokens."""

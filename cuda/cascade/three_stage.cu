@@ -17,7 +17,8 @@ struct ThreeStage {
     u32* keys;              // [units]: values as numbers in the same order
     u8* alive;              // [units]: still among the chosen
     Grid grid;
-    int keep[STAGES];       // units
+    int keep[STAGES - 1];   // units, at least the budget
+    int budget;             // units, unless the frame has its own
 };
 
 // What stage `stage` knows of a cell.
@@ -117,10 +118,11 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __g
     if (p.conclusion.frame->rests) return;
     int columns = grid.columns / grid.merge, units = grid.rows / grid.merge * columns;
     int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch, end = min(first + stretch, units);
+    int asked = p.conclusion.frame->budget, budget = asked ? asked / (grid.merge * grid.merge) : p.budget;
     for (int i = first; i < end; i++) p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;
     for (int stage = 0; stage < STAGES; stage++) {
         for (int i = first; i < end; i++) p.keys[i] = key_of(unit_value(p, stage, i / columns, i % columns));
-        cull(p, first, end, p.keep[stage], partial);
+        cull(p, first, end, stage < STAGES - 1 ? max(p.keep[stage], budget) : budget, partial);
     }
     int count = write_cells(p, partial);
     if (threadIdx.x == 0) conclude(p.conclusion, count, 0);

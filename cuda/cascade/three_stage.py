@@ -35,7 +35,7 @@ class ThreeStage:
         """Raises EngineError where the card is full."""
         each = settings.allocation.merge**2
         grid = grid_of(pixels.geometry, settings.allocation.merge)
-        budget, units = settings.budget // each, units_of(grid)
+        units = units_of(grid)
         self._parameters = struct(
             conclusion=(CONCLUSION, conclusion),
             tokens=(np.uint64, arrays.tokens.pointer),
@@ -45,7 +45,8 @@ class ThreeStage:
             keys=(np.uint64, memory.array("keys", (units,), np.uint32, stream).pointer),
             alive=(np.uint64, memory.array("alive", (units,), np.uint8, stream).pointer),
             grid=(GRID, grid),
-            keep=((np.int32, (3,)), [max(COARSE_KEEP // each, budget), max(MIDDLE_KEEP // each, budget), budget]),
+            keep=((np.int32, (2,)), [COARSE_KEEP // each, MIDDLE_KEEP // each]),
+            budget=(np.int32, settings.budget // each),
         )
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("three_stage")
 

@@ -19,8 +19,8 @@ from foveate.cuda.graph import no_capture
 _LIBRARIES: Final = ("libnvcuvid.so.1", "libnvidia-encode.so.1")  # the second is loaded even for decoding
 _CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9"}
 """PyAV's decoders, and the hardware's names of what they decode. AV1 is not proven: the cards at hand lack it."""
-_DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8}
-"""Bits of the pixel formats that are left to the hardware; the layout of its 10-bit pictures is not proven yet."""
+_DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
+"""Bits of the pixel formats that are left to the hardware."""
 
 
 def codec_problem(codec: str, pixel_format: str, width: int, height: int) -> str | None:
@@ -126,8 +126,9 @@ class _Layout:
 def _layout(frame: Any, start: int) -> _Layout:
     luma = frame.cuda()[0].__cuda_array_interface__
     height, width = luma["shape"][:2]
-    samples = np.dtype(luma["typestr"])
-    pitch = (luma["strides"] or (width * samples.itemsize,))[0]
+    samples = np.dtype(np.uint16 if frame.format == _library().Pixel_Format.P016 else np.uint8)
+    row = width * samples.itemsize
+    pitch = max((luma["strides"] or (row,))[0], row)  # of 10-bit pictures it tells samples, not bytes
     chroma_row = (frame.GetPtrToPlane(1) - start) // pitch
     surface = chroma_row + (height + 1) // 2, pitch // samples.itemsize
     return _Layout(frame.shape, width, height, samples, surface, chroma_row)

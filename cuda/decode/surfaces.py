@@ -38,6 +38,17 @@ class Surface:
         """What comes next on ``stream`` waits for the pixels."""
         self._pool.calls.wait(stream.handle, self.ready)
 
+    def await_before(self, stream: int) -> None:
+        """The same for any stream, by its handle, and from any thread."""
+        with borrowed(self._pool.context):
+            self._pool.calls.wait(stream, self.ready)
+
+    def release_behind(self, stream: int) -> None:
+        """What fills it next, after ``await_on``, will wait for what is on ``stream`` now. From any thread."""
+        with borrowed(self._pool.context):
+            self._pool.calls.wait(stream, self.ready)
+            self._pool.calls.record(self.ready, stream)
+
     def download(self) -> NDArray[Any]:
         """A copy of the pixels on the host, from any thread."""
         from cuda.bindings import driver

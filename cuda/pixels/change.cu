@@ -108,7 +108,7 @@ __device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed)
     if (in.anew) return in.anew;
     if (in.discontinuity) return DISCONTINUITY;
     if (changed >= p.cut_tiles && histogram_distance(p) >= p.cut_distance) return CUT;
-    return p.state->since_keyframe + 1 >= p.interval ? PERIODIC : NONE;
+    return p.state->since_keyframe + 1 >= (in.interval ? in.interval : p.interval) ? PERIODIC : NONE;
 }
 
 __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
@@ -124,6 +124,7 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
         state.keyframe = keyframe;
         state.forgets = keyframe != NONE && keyframe != PERIODIC;
         state.since_keyframe = keyframe ? 0 : state.since_keyframe + 1;
+        state.budget = in.budget;
         state.moving = !state.forgets && changed > 0;
         state.rests = !state.dirty_count && !in.fed && state.settled;
     }

@@ -63,7 +63,7 @@ class Loaded:
         arrays += [self._memory.array("level", level.shape, np.float32, self._stream) for level in plane.coarse]
         return PlaneLevels(plane.base, tuple(arrays))
 
-    def load(self, state: State, fed: bool) -> None:
+    def load(self, state: State, fed: bool, budget: int) -> None:
         """Bring everything over."""
         pixels, update = self.pixels, state.update
         for ours, theirs in zip(pixels.planes, state.levels.planes, strict=True):
@@ -85,6 +85,7 @@ class Loaded:
         frame["keyframe"] = KEYFRAMES.index(update.keyframe)
         frame["forgets"] = update.forgets
         frame["rests"] = frame["settled"] and not fed and not update.written.any()
+        frame["budget"] = budget
         pixels.frame.upload(frame, self._stream)
         self.number += 1
 
@@ -128,7 +129,7 @@ class Pair:
             arguments = self._device, self._loaded.pixels, self._settings, self.ours, self._stream
             self.cascade = Cascade(*arguments, flow=(lambda _: self._flow) if self._given else None)
         fed = self.cascade.begin(state.update.frame.index, self._stream)
-        self._loaded.load(state, fed)
+        self._loaded.load(state, fed, self.cascade.budget)
         self.cascade.prepare(self._stream)
         self.cascade.enqueue(self._stream)
         self.cascade.fetch(0, self._stream)
@@ -229,6 +230,26 @@ def test_budgets_and_prices(pairs: Any, budget: int, min_gain: float) -> None:
     for ours, theirs in pairs(settings).run(stirred(160, 544, 4)):
         assert len(ours) <= budget
         agree(ours, theirs, f"frame {ours.index}")
+
+
+@pytest.mark.parametrize("strategy", ["rate_distortion", "three_stage"])
+@pytest.mark.parametrize("merge", [1, 2])
+def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> None:
+    """More tokens than there was room for, all cells, and fewer than there are roots; patches follow."""
+    budgets = {2: 130, 4: 8000, 6: 8, 9: 60}
+    settings = Settings(budget=40, patches=True, allocation={"strategy": strategy, "merge": merge})
+    pair = pairs(settings)
+    most = settings.budget
+    for ours, theirs in pair.run(stirred(290, 820, 12)):
+        assert len(ours) <= most
+        agree(ours, theirs, f"frame {ours.index}")
+        assert ours.patches is not None
+        assert theirs.patches is not None
+        assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1
+        if ours.index in budgets:
+            most = budgets[ours.index]
+            for feedback in (pair.ours, pair.theirs):
+                feedback.set_budget(most)
 
 
 @pytest.mark.parametrize("kind", ["grey", "444"])

@@ -19,13 +19,13 @@ FRAMES = 24
 WIDTH, HEIGHT = 336, 258
 
 
-def encode(path: Path, codec: str) -> None:
+def encode(path: Path, codec: str, pixel_format: str) -> None:
     """A gradient that moves, with B-frames where the encoder makes them."""
     rows, columns = np.indices((HEIGHT, WIDTH))
     with av.open(str(path), "w") as out:
         stream = out.add_stream(codec, rate=25)
         assert isinstance(stream, av.VideoStream)
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pixel_format
         for index in range(FRAMES):
             picture = np.stack([(rows + 3 * index) % 256, (columns * 2 + index) % 256, (rows + columns) % 256], -1)
             for packet in stream.encode(av.VideoFrame.from_ndarray(picture.astype(np.uint8), format="rgb24")):
@@ -43,14 +43,20 @@ def by_pyav(path: Path) -> list[Frame]:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("codec", "name"),
-    [("libx264", "a.mp4"), ("libx264", "a.mkv"), ("libx265", "b.mp4"), ("libvpx-vp9", "d.webm")],
+    ("codec", "name", "pixel_format"),
+    [
+        ("libx264", "a.mp4", "yuv420p"),
+        ("libx264", "a.mkv", "yuv420p"),
+        ("libx265", "b.mp4", "yuv420p"),
+        ("libx265", "c.mp4", "yuv420p10le"),
+        ("libvpx-vp9", "d.webm", "yuv420p"),
+    ],
 )
-def test_codecs(codec: str, name: str, tmp_path: Path) -> None:
+def test_codecs(codec: str, name: str, pixel_format: str, tmp_path: Path) -> None:
     if codec not in av.codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     path = tmp_path / name
-    encode(path, codec)
+    encode(path, codec, pixel_format)
     expected = by_pyav(path)
     found: list[Any] = []
     source, shares = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
@@ -73,7 +79,7 @@ def test_codecs(codec: str, name: str, tmp_path: Path) -> None:
     [
         ("mpeg4", "yuv420p", "the hardware has no decoder for mpeg4"),
         ("h264", "yuv444p", "the hardware decoder is not used for pixel format yuv444p"),
-        ("hevc", "yuv420p10le", "the hardware decoder is not used for pixel format yuv420p10le"),
+        ("hevc", "yuv422p10le", "the hardware decoder is not used for pixel format yuv422p10le"),
     ],
 )
 def test_what_the_hardware_is_not_asked_for(codec: str, pixel_format: str, problem: str) -> None:

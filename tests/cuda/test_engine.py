@@ -1,5 +1,6 @@
 """The CUDA engine end to end: against the CPU engine, from files decoded by the hardware, and on every way out."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -270,6 +271,62 @@ def test_gaze_and_attention_reach_the_device(samples: Path) -> None:
     for cpu, mine in zip(*results, strict=True):
         for name in settings.maps:
             np.testing.assert_allclose(mine.maps[name], cpu.maps[name], atol=1e-5)
+
+
+def test_budget_and_interval_mid_stream(samples: Path) -> None:
+    """They count from the next frame that is begun; frames on their way keep what they had."""
+    with open_stream(str(samples / "pedestrians.mp4"), engine="cuda", budget=40, source={"frames": 40}) as stream:
+        counts, reasons = [], []
+        for selection in stream:
+            counts.append(len(selection))
+            reasons.append(selection.keyframe)
+            if selection.index == 5:
+                stream.set_budget(300)
+            if selection.index == 14:
+                stream.set_budget(7)
+            if selection.index == 20:
+                stream.set_keyframe_interval(3)
+    assert all(0 < count <= 40 for count in counts[:6])
+    assert all(40 < count <= 300 for count in counts[10:15])
+    assert all(0 < count <= 7 for count in counts[19:])
+    due = [index for index, reason in enumerate(reasons) if reason == "periodic" and index > 24]
+    assert len(due) >= 4
+    assert {after - before for before, after in itertools.pairwise(due)} == {3}
+
+
+def test_patches_on_the_device_are_those_on_the_host(samples: Path) -> None:
+    """Also long after: memory is used again only when nobody holds it."""
+    torch = pytest.importorskip("torch")
+    path = str(samples / "pedestrians.mp4")
+    kept: list[tuple[Any, Any]] = []
+    with open_stream(path, engine="cuda", patches=True, device_patches=True, source={"frames": 30}) as stream:
+        for selection in stream:
+            tensor = torch.from_dlpack(selection.device_patches)
+            assert tensor.is_cuda
+            assert tensor.dtype == torch.uint8
+            assert tuple(tensor.shape) == selection.patches.shape == selection.device_patches.shape
+            assert np.array_equal(selection.device_patches.host(), selection.patches)
+            if selection.index % 5 == 0:
+                kept.append((tensor, selection.patches))
+    again = torch.from_dlpack(selection.device_patches)
+    del selection
+    for tensor, expected in [*kept, (again, again.cpu().numpy())]:
+        assert np.array_equal(tensor.cpu().numpy(), expected)
+
+
+def test_patches_may_stay_on_the_device_alone(samples: Path) -> None:
+    """Through another consumer's stream, and without any."""
+    torch = pytest.importorskip("torch")
+    side = torch.cuda.Stream()
+    with (
+        open_stream(str(samples / "tree.mp4"), engine="cuda", device_patches=True, source={"frames": 8}) as stream,
+        torch.cuda.stream(side),
+    ):
+        for selection in stream:
+            assert selection.patches is None
+            values = torch.from_dlpack(selection.device_patches).float()
+            assert torch.isfinite(values).all()
+            assert np.array_equal(values.cpu().numpy(), selection.device_patches.host())
 
 
 def test_damage_is_told_and_ends_nothing(samples: Path, tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""What leaves the device of each frame: the record of its tokens, and their pixels where they are asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.cascade.arrays import Arrays
+from foveate.cuda.cascade.layout import HEADER, TOKEN
+from foveate.cuda.decode.surfaces import Surface, SurfacePool
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.tensors import DeviceTensor
+from foveate.pipeline.selection import PATCH
+from foveate.pipeline.settings import Settings
+
+_SLOTS = 2
+_VALUES = PATCH * PATCH * 3  # of a patch
+
+
+class Outlet:
+    """Has room for ``room`` tokens. Copies to the host go into one of two slots."""
+
+    def __init__(self, device: Device, memory: Memory, arrays: Arrays, settings: Settings, stream: Stream) -> None:
+        """Raises EngineError where the card is full."""
+        self._device, self._memory, self._arrays = device, memory, arrays
+        self._on_host, self._on_device = settings.patches, settings.device_patches
+        self._pool = SurfacePool(device) if self._on_device else None
+        self._surfaces: list[Surface | None] = [None] * _SLOTS
+        self.room = 0
+        self.patches: DeviceArray | None = None  # uint8[room, PATCH, PATCH, 3]
+        self._records: list[NDArray[np.uint8]] = []
+        self._sampled: list[NDArray[np.uint8]] = []
+        self.make_room(settings.budget, stream)
+
+    def make_room(self, budget: int, stream: Stream) -> bool:
+        """Room for ``budget`` tokens, or all that the picture can have; True if there was less, and memory has moved.
+
+        What has been copied into the slots stays there. Waits for ``stream``.
+        """
+        wanted = min(budget, self._arrays.tokens.shape[0])
+        if wanted <= self.room:
+            return False
+        self.room = min(max(wanted, 2 * self.room), self._arrays.tokens.shape[0])
+        stream.synchronize()
+        self._records = self._larger(self._records, (HEADER.itemsize + self.room * TOKEN.itemsize,))
+        if self._on_host:
+            self._sampled = self._larger(self._sampled, (self.room, PATCH, PATCH, 3))
+        if self._on_host or self._on_device:
+            self.patches = self._memory.array("patches", (self.room, PATCH, PATCH, 3), np.uint8, stream)
+        return True
+
+    def _larger(self, old: list[NDArray[np.uint8]], shape: tuple[int, ...]) -> list[NDArray[np.uint8]]:
+        new = [self._memory.pinned(shape, np.uint8) for _ in range(_SLOTS)]
+        for before, after in zip(old, new, strict=False):
+            after[: len(before)] = before
+        return new
+
+    def fetch(self, slot: int, stream: Stream) -> None:
+        """Enqueue the copies into a slot; this can be captured."""
+        from pycuda import driver
+
+        driver.memcpy_dtoh_async(self._records[slot], self._arrays.record.pointer, stream)
+        if self._on_host and self.patches is not None:
+            driver.memcpy_dtoh_async(self._sampled[slot], self.patches.pointer, stream)
+
+    def hand_over(self, slot: int, stream: Stream) -> None:
+        """Enqueue the copy of what stays on the device; this cannot be captured, for each frame has its own memory."""
+        if self._pool is None or self.patches is None:
+            return
+        surface = self._pool.surface((self.room, _VALUES), self.patches.dtype)
+        surface.await_on(stream)
+        surface.fill(self.patches.pointer, stream)
+        self._surfaces[slot] = surface
+
+    def record(self, slot: int) -> NDArray[np.uint8]:
+        """HEADER and TOKENs, as they have arrived."""
+        return self._records[slot]
+
+    def on_host(self, slot: int, count: int) -> NDArray[np.uint8] | None:
+        """A copy of the patches that have arrived: uint8[count, PATCH, PATCH, 3]."""
+        return self._sampled[slot][:count].copy() if self._on_host else None
+
+    def on_device(self, slot: int, count: int) -> DeviceTensor | None:
+        """The patches that were handed over, the same."""
+        surface, self._surfaces[slot] = self._surfaces[slot], None
+        return None if surface is None else DeviceTensor(surface, (count, PATCH, PATCH, 3), self._device.index)
+
+    def free(self) -> None:
+        """Let go of what is not in anybody's hands."""
+        self._surfaces = [None] * _SLOTS
+        if self._pool is not None:
+            self._pool.close()

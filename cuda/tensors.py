@@ -1,0 +1,151 @@
+"""Arrays that stay on the device while other libraries use them: DLPack 0.8 (dmlc), struct DLManagedTensor."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.decode.surfaces import Surface
+
+_CUDA: Final = 2  # kDLCUDA
+_UNSIGNED: Final = 1  # kDLUInt
+_LEGACY: Final = 1  # CU_STREAM_LEGACY, which is meant where a consumer names no stream
+_NONE: Final = -1  # the consumer takes care of the order itself
+_NAME: Final = b"dltensor"
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Device(ctypes.Structure):
+    _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
+
+
+class _Kind(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("dimensions", ctypes.c_int32),
+        ("kind", _Kind),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.c_void_p),
+        ("offset", ctypes.c_uint64),
+    )
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Export:
+    """What a consumer holds: kept from the export until it calls the deleter."""
+
+    managed: _Managed
+    shape: ctypes.Array[ctypes.c_int64]
+    surface: Surface
+    stream: int | None
+
+
+_exports: dict[int, _Export] = {}  # by the address of ``managed``
+
+
+class DeviceTensor:
+    """uint8 of any shape, row-major, on the device; the memory is used again when nobody holds it."""
+
+    dtype: Final = np.dtype(np.uint8)
+
+    def __init__(self, surface: Surface, shape: tuple[int, ...], gpu: int) -> None:
+        """The first values of ``surface``, which is filled, or being filled."""
+        self.shape = shape
+        self._surface = surface
+        self._gpu = gpu
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DeviceTensor({self.dtype}{list(self.shape)} on GPU {self._gpu})"
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Type and number of the device."""
+        return _CUDA, self._gpu
+
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        """A capsule for ``from_dlpack``, without a copy. From any thread.
+
+        What comes next on ``stream``, a CUDA stream by its number, waits for the values; and when the consumer lets
+        go, what it has enqueued there by then is waited for before the memory is used again. None is the legacy
+        default stream, -1 says that the consumer waits by itself. Raises ValueError for a copy or another device.
+        """
+        device = options.get("dl_device")
+        if options.get("copy") or device not in (None, self.__dlpack_device__()):
+            raise ValueError(f"the tensor is handed out as it is, on GPU {self._gpu}; got {options}")
+        handle = None if stream == _NONE else _LEGACY if stream is None else stream
+        if handle is not None:
+            self._surface.await_before(handle)
+        return _capsule(_exported(self._surface, self.shape, self._gpu, handle))
+
+    def host(self) -> NDArray[np.uint8]:
+        """A copy on the host. From any thread."""
+        values = self._surface.download().reshape(-1)
+        return np.asarray(values[: int(np.prod(self.shape))].reshape(self.shape), np.uint8)
+
+
+def _exported(surface: Surface, shape: tuple[int, ...], gpu: int, stream: int | None) -> int:
+    """The address of a new _Managed."""
+    sizes = (ctypes.c_int64 * len(shape))(*shape)
+    tensor = _Tensor(
+        surface.pixels.pointer,
+        _Device(_CUDA, gpu),
+        len(shape),
+        _Kind(_UNSIGNED, 8, 1),
+        ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)),
+        None,
+        0,
+    )
+    managed = _Managed(tensor, None, _DELETER)
+    address = ctypes.addressof(managed)
+    _exports[address] = _Export(managed, sizes, surface, stream)
+    return address
+
+
+def _let_go(address: int) -> None:
+    """Called by a consumer, in whichever thread drops the last of its tensors."""
+    export = _exports.pop(address)
+    if export.stream is not None:
+        export.surface.release_behind(export.stream)
+
+
+_DELETER: Final = _Deleter(_let_go)
+
+
+def _capsule(address: int) -> Any:
+    new, dropped, _ = _python()
+    return new(address, _NAME, dropped)
+
+
+@cache
+def _python() -> tuple[Callable[..., Any], Any, Any]:
+    """Makes capsules; and what is called when one is dropped. A consumer renames the one that it has taken over."""
+    api = ctypes.PyDLL(None)  # not ctypes.pythonapi, whose functions others may have declared in another way
+    new, valid, pointer = api.PyCapsule_New, api.PyCapsule_IsValid, api.PyCapsule_GetPointer
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    valid.restype, valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
+
+    def drop(capsule: int) -> None:
+        if valid(capsule, _NAME):
+            _let_go(pointer(capsule, _NAME))
+
+    kept = _Deleter(drop)
+    return new, ctypes.cast(kept, ctypes.c_void_p), kept
