@@ -1,0 +1,154 @@
+"""Device time of queries at 1080p: of the whole Grid, and of 273 points read from the channel stack.
+
+python -m foveate.bench.gpu_relevance --out gpu_relevance.json
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from tyro.conf import arg
+
+from foveate.bench.case import RedCheckError
+from foveate.bench.entry import guarded
+from foveate.bench.gpu_scene import HEIGHT, WIDTH
+from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.table import standard_error
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import Memory
+from foveate.cuda.pixels.layout import LAYERS, place_of
+from foveate.cuda.query.relevance import Relevance
+from foveate.cuda.textures import Texture
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.encoder import place
+from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.query.program import COEFFICIENTS, INPUTS, Program, participation, program, relevance
+
+_POINTS: Final = 273
+_TERMS: Final = 4  # of a query: those of an image-text encoder
+_LAUNCHES: Final = 200
+_DELAY: Final = 1 << 28  # bytes to fill: time for the host to enqueue what is measured
+_CLOSE: Final = 1e-4
+
+
+def gpu_relevance(
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    queries: Annotated[tuple[int, ...], arg(metavar="N ...", help="Numbers of queries.")] = (1, 2, 10, 100),
+) -> None:
+    """Measure queries of random terms over random coefficients, checked against the CPU's."""
+    say = standard_error().print
+    with Device() as device:
+        record: dict[str, Any] = {**origin(), "command": "gpu_relevance", "card": device.name, "cases": []}
+        record |= {"width": WIDTH, "height": HEIGHT, "points": _POINTS, "terms_per_query": _TERMS}
+        for count in queries:
+            case = _case(device, count)
+            record["cases"].append(case)
+            say(
+                f"{count} queries: Grid {case['grid_ms']['p50']:.4f} ms, {_POINTS} points "
+                f"{case['points_ms']['p50']:.4f} ms; on the CPU {case['cpu_points_ms']['p50']:.4f} ms"
+            )
+    text = record_text(record)
+    if out is None:
+        print(text, end="", flush=True)
+    else:
+        write_text(Path(out), text)
+
+
+def _case(device: Device, count: int) -> dict[str, Any]:
+    rng, geometry, stream = np.random.default_rng(count), Geometry(WIDTH, HEIGHT), device.stream()
+    asked, values = _program(rng, count), rng.normal(0, 1, (COEFFICIENTS, *geometry.grid)).astype(np.float32)
+    memory, relevant = Memory(device), Relevance(device, geometry)
+    stack = Texture(device, "stack", geometry.level(2), LAYERS, 3)
+    try:
+        coefficients = memory.array("coefficients", values.shape, np.float32, stream)
+        coefficients.upload(values, stream)
+        found = memory.array("participation", geometry.grid, np.float32, stream)
+        points = memory.array("points", (_POINTS, 2), np.float32, stream)
+        points.upload(rng.random((_POINTS, 2), np.float32), stream)
+        taking = memory.array("taking", (_POINTS,), np.float32, stream)
+        each = memory.array("each", (_POINTS, count), np.float32, stream)
+        for layer in range(place_of("clip0")[0], LAYERS):
+            stack.clear(2, layer)
+        relevant.ask(asked, stream)
+        relevant.enqueue(coefficients, found, stream)
+        _check(found.download(stream), asked, np.concatenate([values, place(geometry)]))
+        delay = memory.array("delay", (_DELAY,), np.uint8, stream)
+        few = np.ascontiguousarray(rng.normal(0, 1, (INPUTS, _POINTS)), np.float32)
+        return {
+            "queries": count,
+            "grid_ms": _device_time(
+                device, stream, lambda: delay.fill(0, stream), lambda: relevant.enqueue(coefficients, found, stream)
+            ),
+            "points_ms": _device_time(
+                device,
+                stream,
+                lambda: delay.fill(0, stream),
+                lambda: relevant.enqueue_at(stack, points, taking, each, stream),
+            ),
+            "cpu_points_ms": _host_time(lambda: participation(asked, relevance(asked, few))),
+        }
+    finally:
+        device.synchronize()
+        stack.free()
+        relevant.free()
+        memory.free()
+
+
+def _program(rng: np.random.Generator, count: int) -> Program:
+    terms = [
+        [(rng.normal(0, 0.4, INPUTS).astype(np.float32), float(rng.normal())) for _ in range(_TERMS)]
+        for _ in range(count)
+    ]
+    return program([Phrase(f"q{i}", negative=i % 5 == 4) for i in range(count)], terms, "sigmoid")
+
+
+def _check(found: NDArray[np.float32], asked: Program, inputs: NDArray[np.float32]) -> None:
+    wrong = float(np.abs(found - participation(asked, relevance(asked, inputs))).max())
+    if not wrong <= _CLOSE:
+        raise RedCheckError(f"participation is off by {wrong:g}")
+
+
+def _device_time(
+    device: Device, stream: Stream, before: Callable[[], None], launch: Callable[[], None]
+) -> dict[str, Any]:
+    """Milliseconds between two events around each launch, behind other work, so that it does not wait for the host."""
+    times = []
+    for _ in range(_LAUNCHES):
+        start, end = device.event(), device.event()
+        before()
+        start.record(stream)
+        launch()
+        end.record(stream)
+        end.synchronize()
+        times.append(float(end.time_since(start)))
+    return _percentiles(times[_LAUNCHES // 10 :])
+
+
+def _host_time(call: Callable[[], Any]) -> dict[str, Any]:
+    times = []
+    for _ in range(_LAUNCHES):
+        start = time.perf_counter()
+        call()
+        times.append(1000 * (time.perf_counter() - start))
+    return _percentiles(times[_LAUNCHES // 10 :])
+
+
+def _percentiles(times: list[float]) -> dict[str, Any]:
+    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
+    return {"p10": low, "p50": middle, "p90": high, "samples": times}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(gpu_relevance, prog="python -m foveate.bench.gpu_relevance", args=list(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
