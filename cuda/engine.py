@@ -22,6 +22,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.selection import KeyframeReason, Step
 from foveate.pipeline.settings import Settings
 
@@ -39,10 +40,13 @@ class CudaEngine:
     notes: tuple[str, ...] = ()
     shares_thread: Sharing = "always"
 
-    def __init__(self, settings: Settings, feedback: Feedback, flow: GivenFlow | None = None) -> None:
+    def __init__(
+        self, settings: Settings, feedback: Feedback, asked: Asked | None = None, flow: GivenFlow | None = None
+    ) -> None:
         """``flow`` gives the Flow of each frame by its index, instead of the search: to compare engines."""
         self._settings = settings
         self._feedback = feedback
+        self._asked = asked
         self._flow = flow
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
         self._session: _Session | None = None
@@ -76,7 +80,7 @@ class CudaEngine:
             raise RuntimeError("upload must be read by the engine's own cascade")
         device, stream = self._open
         anew: KeyframeReason = "size" if self._session else "first"
-        session = _Session(device, frame, anew, self._settings, self._feedback, stream, self._flow)
+        session = _Session(device, frame, anew, self._settings, self._feedback, stream, self._asked, self._flow)
         session.before = self._session
         return session
 
@@ -136,6 +140,7 @@ class _Session:
         settings: Settings,
         feedback: Feedback,
         stream: Stream,
+        asked: Asked | None,
         flow: GivenFlow | None,
     ) -> None:
         self.kind = _kind(frame)
@@ -149,7 +154,7 @@ class _Session:
             undo.callback(memory.free)
             self._pixels = Pixels(device, geometry, frame.colour, frame.subsampled, settings, stream)
             undo.callback(self._pixels.free)
-            self._cascade = Cascade(device, self._pixels.state, settings, feedback, stream, flow)
+            self._cascade = Cascade(device, self._pixels.state, settings, feedback, stream, flow, asked)
             undo.callback(self._cascade.free)
             self._work = Work(device, self._pixels, self._cascade)
             self._staging = None if isinstance(frame, DeviceFrame) else Staging(device, memory, frame, _SLOTS, stream)
@@ -183,6 +188,16 @@ class _Session:
         slot.given["fed"] = self._cascade.begin(arrived.frame.index, self._stream)
         slot.given["budget"] = self._cascade.budget
         slot.given["interval"] = self._feedback.keyframe_interval or 0
+        if self._cascade.asking is not None:
+            self._work.enqueue_asking(slot.given, arrived.slot, arrived.frame, self._stream)
+        else:
+            self._replay(arrived, slot)
+        self._cascade.hand_over(arrived.slot, self._stream)
+        slot.done.record(self._stream.handle)
+        self._count += 1
+
+    def _replay(self, arrived: _Arrived, slot: _Slot) -> None:
+        """Enqueue the slot's graph, which is made where there is none yet."""
         if slot.room != self._cascade.room:
             slot.forget_graph()
             slot.room = self._cascade.room
@@ -192,9 +207,6 @@ class _Session:
             self._enqueue(arrived.slot, self._stream)
         else:
             slot.graph.launch(self._stream)
-        self._cascade.hand_over(arrived.slot, self._stream)
-        slot.done.record(self._stream.handle)
-        self._count += 1
 
     def _enqueue(self, number: int, stream: Stream) -> None:
         self._work.enqueue(self._slots[number].given, number, stream)

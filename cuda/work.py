@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.cascade.layout import CHOICE
 from foveate.cuda.device import Device, Stream
+from foveate.cuda.frames import AnyFrame
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
 
@@ -51,6 +52,17 @@ class Work:
         self._grid_layers.enqueue(self._aside)
         self._cascade.fetch(slot, stream)
         self._follow(stream, self._aside)
+
+    def enqueue_asking(self, given: NDArray[np.void], slot: int, frame: AnyFrame, stream: Stream) -> None:
+        """The same with queries, which the host looks into on the way: it waits once, and nothing is captured."""
+        self._pixels.frame.copy_from(given, stream)
+        self._pixels.enqueue(stream)
+        self._cascade.prepare(stream)
+        self._cascade.ask(frame, slot, stream)
+        self._cascade.enqueue(stream)
+        self._pixels.layers.enqueue(stream)
+        self._grid_layers.enqueue(stream)
+        self._cascade.fetch(slot, stream)
 
     def _follow(self, stream: Stream, before: Stream) -> None:
         """What comes next on ``stream`` waits for what is on ``before`` now."""

@@ -65,7 +65,7 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
     if problem is None:
         from foveate.cuda.engine import CudaEngine
 
-        return CudaEngine(settings, feedback)
+        return CudaEngine(settings, feedback, asked)
     if settings.device_patches:
         raise EngineError(f"device_patches needs engine 'cuda', which cannot run here: {problem}")
     if settings.engine == "cuda":
@@ -79,8 +79,6 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
 
 def lacking_on_the_gpu(settings: Settings, asked: Asked | None) -> str | None:
     """What is asked for that the CUDA engine cannot do yet, in words; None where it can do all."""
-    if asked is not None:
-        return "it has no queries and embedding channels yet"
     if settings.allocation.strategy not in _ON_THE_GPU:
         return f"it has no strategy {settings.allocation.strategy!r}"
     if settings.score.scorer == "linear" or settings.score.passes == 2:
@@ -88,8 +86,8 @@ def lacking_on_the_gpu(settings: Settings, asked: Asked | None) -> str | None:
     clustered = {channel.name for channel in CHANNELS if channel.group == "cluster"}
     if not settings.cache.enabled and not clustered.isdisjoint(settings.maps):
         return "it makes clusters on keyframes only"
-    if "text" in settings.maps:
-        return "it has no channel 'text' yet"
+    if "text" in settings.maps and asked is None:
+        return "it has the channel 'text' only beside queries"
     optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
     if optional:
         return f"it has no channel {optional[0]!r}"

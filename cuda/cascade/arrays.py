@@ -110,7 +110,7 @@ class ReaderArrays:
     """The reader's picture, with memory "stream"."""
 
     planes: tuple[DeviceArray, DeviceArray, DeviceArray]  # uint8 over the span of tokens, at each plane's resolution
-    seen: DeviceArray  # uint8[grid]: cells of which the reader holds anything
+    seen: DeviceArray  # uint8[grid]: 1 + the LOD at which the reader saw the cell last; 0: it never did
     stale: DeviceArray  # uint8[tiles]: painted since the last comparison
     error: DeviceArray  # float32[grid]
 

@@ -13,6 +13,7 @@ enum Channel { EDGES, EDGES_INVERTED, HIGHPASS, LOWPASS, MOTION, SALIENCY, EDGE_
 const int THREADS = 256;
 const float UNSEEN = 64.0f * 64.0f * 256.0f;
 const float FADING = 0.9f;  // of fixation, attention and gaze, per frame
+const float HIDDEN = 64.0f * 64.0f * 256.0f, ASIDE = 0.1f;  // as pipeline/cascade/prior.py's
 
 struct Carry {
     const FrameState* frame;
@@ -35,6 +36,8 @@ struct Carry {
     float* scores;              // [3][cells]: final score, information, perspective
     const float* errors;        // [4][cells], of levels 1..4
     const float* reader_error;  // [cells]: of what the reader holds; null: it holds nothing
+    const u8* seen;             // [cells]: 1 + the LOD at which the reader saw the cell last; 0: never
+    const float* participation; // [cells]; null: there is no query
     float* kept;                // [units]: weighted error of no token
     float* leaf1;               // [nodes of level 1]: weighted error of one token
     float* leaf2;               // [nodes of level 2]
@@ -46,6 +49,7 @@ struct Carry {
     int caches;                 // 0: every frame is scored alone
     int scored;                 // 0: every cell has weight 1
     int max_age;
+    int turned;                 // 1: the query is another one, which the scores before did not answer
     float confidence, blend, floor;
 };
 
@@ -54,6 +58,11 @@ struct Cell {
     int exists;                     // on the grid
     int inside;                     // holds any pixel of the picture
     int changed;
+};
+
+// What a cell's errors count.
+struct Worth {
+    float weight, hidden, aside;  // see pipeline/cascade/prior.py; hidden and aside are 0 without a query
 };
 
 struct Carried {
@@ -144,8 +153,40 @@ __device__ inline void keep_pictures(const Carry& p, const Cell& cell)
         }
 }
 
-// Works on one cell and returns its weight.
-__device__ inline float weigh(const Carry& p, const FrameState& frame, const Cell& cell, int* valid)
+// With a query: information and perspective in balance with the participation.
+__device__ inline float focused(float information, float perspective, float participation)
+{
+    float focus = 1.0f - 0.5f * participation;
+    return (focus * participation) * perspective + (1.0f - focus) * (information * information);
+}
+
+// What a cell of that weight may hide from a query, and what of its finest detail does not count.
+__device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
+{
+    Worth worth = {weight, 0.0f, 0.0f};
+    if (!p.participation) return worth;
+    float participation = p.participation[cell.index];
+    worth.hidden = ((HIDDEN * participation) * participation) / fmaxf(weight, 1e-6f);
+    worth.aside = p.errors[cell.index] * (1.0f - fminf(ASIDE + 2.0f * participation, 1.0f));
+    return worth;
+}
+
+// The cell's error at a level; at level 0, that of what the reader holds.
+__device__ inline float error_of(const Carry& p, const Cell& cell, int level, const Worth& worth)
+{
+    if (level) {
+        float error = p.errors[(level - 1) * cell.count + cell.index];
+        return p.participation ? (error - worth.aside) + worth.hidden * (1.0f - exp2f(-2.0f * (float)level)) : error;
+    }
+    if (!p.reader_error) return UNSEEN;
+    float error = p.reader_error[cell.index];
+    if (!p.participation) return error;
+    int lod = p.seen[cell.index] ? p.seen[cell.index] - 1 : TOP + 1;
+    return fmaxf(error - worth.aside, 0.0f) + worth.hidden * (1.0f - exp2f(-2.0f * (float)lod));
+}
+
+// Works on one cell and returns what its errors count.
+__device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cell& cell, int* valid)
 {
     int from = p.choice->turn, anew = frame.forgets || cell.changed;
     const float* channel = p.channels + cell.index;
@@ -154,23 +195,24 @@ __device__ inline float weigh(const Carry& p, const FrameState& frame, const Cel
     Carried carried = carry_cell(p, frame, from, cell);
     keep_pictures(p, cell);
     float distance = channel[EDGE_DISTANCE * cell.count], saliency = channel[SALIENCY * cell.count];
-    float wanted = distance < 1.0f || cell.changed ? 1.0f : 0.0f;
+    float participation = p.participation ? p.participation[cell.index] : 0.0f;
+    float wanted = distance < 1.0f || cell.changed || participation > 0.0f ? 1.0f : 0.0f;
     float detail = fmaxf(channel[EDGES * cell.count], channel[EDGES_INVERTED * cell.count]);
     float information = (0.4f * detail + 0.3f * channel[HIGHPASS * cell.count]) + 0.3f * (1.0f - distance);
     float pull = 0.6f * saliency + 0.4f * channel[MOTION * cell.count];
     float perspective = pull * (1.0f - 0.5f * p.eccentricity[cell.index]);
     information *= wanted;
     perspective *= wanted;
-    float score = 0.5f * (information + perspective);
-    float trust = carried.valid && cell.changed ? carried.confidence : 0.0f;
+    float score = p.participation ? focused(information, perspective, participation)
+                                  : 0.5f * (information + perspective);
+    float trust = carried.valid && cell.changed && !p.turned ? carried.confidence : 0.0f;
     score += trust * p.blend * (carried.maps[RELEVANCE] - score);
     remember(p, 1 - from, cell, carried, score, saliency);
     p.scores[cell.index] = score;
     p.scores[cell.count + cell.index] = information;
     p.scores[2 * cell.count + cell.index] = perspective;
     *valid = carried.valid;
-    if (!cell.inside) return 0.0f;
-    return p.scored ? p.floor + score : 1.0f;
+    return worth_of(p, cell, !cell.inside ? 0.0f : p.scored ? p.floor + score : 1.0f);
 }
 
 // Sum over the unit's cells, which lie in neighbouring lanes: the left column first, then the right one.
@@ -209,12 +251,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
         return;
     }
     int valid = 1;
-    float weight = cell.exists ? weigh(p, frame, cell, &valid) : 0.0f;
+    Worth worth = {};
+    if (cell.exists) worth = weigh(p, frame, cell, &valid);
     for (int level = 0; level <= TOP; level++) {
-        float error = 0.0f;
-        if (cell.exists && level) error = p.errors[(level - 1) * cell.count + cell.index];
-        if (cell.exists && !level) error = p.reader_error ? p.reader_error[cell.index] : UNSEEN;
-        float sum = over_unit(error * weight, grid.merge);
+        float error = cell.exists ? error_of(p, cell, level, worth) : 0.0f;
+        float sum = over_unit(error * worth.weight, grid.merge);
         if (threadIdx.x % each == 0) products[level][unit] = sum;
     }
     int recomputed = __syncthreads_count(cell.inside && !valid);

@@ -9,6 +9,7 @@ import numpy as np
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
 from foveate.cuda.cascade.layout import GRID, grid_of, units_of
 from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
@@ -56,6 +57,8 @@ class Carry:
             scores=(np.uint64, arrays.scores.pointer),
             errors=(np.uint64, pixels.errors.pointer),
             reader_error=(np.uint64, reader.error.pointer if reader else 0),
+            seen=(np.uint64, reader.seen.pointer if reader else 0),
+            participation=(np.uint64, 0),
             kept=(np.uint64, arrays.kept.pointer),
             leaf1=(np.uint64, arrays.leaf1.pointer),
             leaf2=(np.uint64, arrays.leaf2.pointer),
@@ -67,10 +70,16 @@ class Carry:
             caches=(np.int32, cache.enabled),
             scored=(np.int32, settings.score.enabled),
             max_age=(np.int32, min(cache.max_age, np.iinfo(np.int32).max)),
+            turned=(np.int32, 0),
             confidence=(np.float32, cache.confidence),
             blend=(np.float32, cache.blend),
             floor=(np.float32, settings.score.floor),
         )
+
+    def ask(self, participation: DeviceArray | None, turned: bool) -> None:
+        """From now on score with ``participation``, float32[grid]; ``turned``: what is asked is new in this frame."""
+        self._parameters["participation"] = participation.pointer if participation else 0
+        self._parameters["turned"] = turned
 
     def enqueue(self, stream: Stream) -> None:
         """Maps, scores, ages and costs of this frame."""

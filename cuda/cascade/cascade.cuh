@@ -23,7 +23,7 @@ struct Choice {
 
 struct Token {
     int lod, row, column;  // row and column in units of (16 * 2^lod) pixels
-    float score, information, perspective;
+    float score, information, perspective, participation;  // the last is 0 without a query
     int age;    // frames since its pixels changed
     int fresh;  // 1: changed or moved since last emitted there
 };

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.cuda.asking import Asking
 from foveate.cuda.cascade.allocate import RateDistortion
 from foveate.cuda.cascade.arrays import MAPS, Arrays, allocate_arrays, allocate_reader
 from foveate.cuda.cascade.carry import Carry
@@ -27,12 +28,21 @@ from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.temporal import Temporal
-from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.channels import BY_NAME, EMBEDDING
 from foveate.pipeline.geometry import CELL
+from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.query.program import COEFFICIENTS
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 
 _NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.contented
+
+
+class _Told(NamedTuple):
+    """What the host knows of a frame's queries."""
+
+    asked: bool = False  # whether anything takes part
+    age: int | None = None  # of the embeddings, in frames
 
 
 class Step(Protocol):
@@ -57,6 +67,7 @@ class Cascade:
         feedback: Feedback,
         stream: Stream,
         flow: Callable[[int], Flow | None] | None = None,
+        asked: Asked | None = None,
     ) -> None:
         """``flow`` gives the flow of a frame by its index, instead of the search; None where nothing moved.
 
@@ -68,6 +79,9 @@ class Cascade:
         self._flow = flow
         self._was_fed = False
         self.budget = 0  # instead of the settings'; 0: theirs
+        self._fed = Fed(None, False, None)
+        self._asked = asked
+        self.asking: Asking | None = None  # where there are queries, or their embeddings are kept
         self._memory = Memory(device)
         try:
             self._allocate(device, stream)
@@ -82,7 +96,11 @@ class Cascade:
         self._outlet = Outlet(device, memory, arrays, settings, stream)
         searches = settings.cache.enabled and self._flow is None
         strategy = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
-        conclusion = _conclusion(pixels, arrays, settings)
+        if self._asked is not None:
+            given = self._flow is not None
+            self.asking = Asking(memory, pixels, arrays, settings, self._asked, given, stream)
+        conclusion = _conclusion(pixels, arrays, _NEVER if self.asking else _contented(settings))
+        self._carry = Carry(device, pixels, arrays, reader, settings, self._flow is not None)
         self.early: tuple[Step, ...] = (
             *([Compare(device, pixels, reader)] if reader else []),
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
@@ -90,12 +108,13 @@ class Cascade:
         self._emit = Emit(device, pixels, arrays, reader, settings)
         self._emit.resize(self._outlet.room, self._outlet.patches)
         self.steps: tuple[Step, ...] = (
-            Carry(device, pixels, arrays, reader, settings, self._flow is not None),
+            self._carry,
             Clusters(device, memory, pixels, arrays, stream),
             strategy(device, memory, pixels, arrays, settings, conclusion, stream),
             self._emit,
         )
-        self._maps = Maps(memory, pixels, arrays, settings)
+        self._maps = Maps(memory, pixels, arrays, settings, self.asking)
+        self._told: dict[int, _Told] = {}  # by slot
         self._look_at(None, stream)
 
     def begin(self, index: int, stream: Stream) -> bool:
@@ -110,6 +129,7 @@ class Cascade:
         if fed.anything or self._was_fed:
             self._feed(fed, stream)
         self._was_fed = fed.anything
+        self._fed = fed
         flow = self._flow(index) if self._flow else None
         if flow is not None:
             self._arrays.flow.upload(np.stack(flow).astype(np.float32), stream)
@@ -119,6 +139,17 @@ class Cascade:
         """The frame's kernels that need its levels, but neither its channels nor its edge distance: ``early``."""
         for step in self.early:
             step.enqueue(stream)
+
+    def ask(self, frame: AnyFrame, slot: int, stream: Stream) -> None:
+        """Between ``prepare`` and ``enqueue``, where ``asking`` is: wait, and find what takes part in this frame."""
+        assert self.asking is not None
+        self.asking.fetch(stream)
+        stream.synchronize()
+        taking = self.asking.look(frame, self._fed, stream)
+        self._carry.ask(taking, self._fed.query_changed)
+        self._emit.ask(taking)
+        self._maps.ask(slot)
+        self._told[slot] = _Told(taking is not None, self.asking.age)
 
     def enqueue(self, stream: Stream) -> None:
         """The frame's other kernels: ``steps``, behind ``prepare``. Neither allocates nor waits: it can be captured."""
@@ -141,7 +172,8 @@ class Cascade:
         words = record[HEADER.itemsize :].view(np.int32).reshape(-1, TOKEN.itemsize // 4)
         fields = words[:count].T.copy()  # one copy for all
         level, row, column, *_, age, fresh = fields
-        score, information, perspective = fields[3:6].view(np.float32)
+        score, information, perspective, participation = fields[3:7].view(np.float32)
+        told = self._told.get(slot, _Told())
         geometry = self._pixels.geometry
         lod, side = level.astype(np.uint8), np.left_shift(CELL, level)
         y, x = fields[1:3] * side + (side >> 1)
@@ -160,12 +192,13 @@ class Cascade:
             score=score,
             information=information,
             perspective=perspective,
-            participation=None,
+            participation=participation if told.asked else None,
             age=age,
             fresh=fresh.astype(np.bool_),
             patches=self._outlet.on_host(slot, count),
             device_patches=self._outlet.on_device(slot, count),
             maps=self._maps.read(slot, turn),
+            extras={} if told.age is None else {"embedding_age": told.age},
         )
 
     def channels(self) -> dict[str, DeviceArray]:
@@ -173,7 +206,10 @@ class Cascade:
         arrays = self._arrays
         carried: dict[str, DeviceArray] = {name: arrays.carried(name) for name in MAPS if name in BY_NAME}
         own = {"eccentricity": arrays.eccentricity, "gaze": arrays.gaze, "prev_attention": arrays.prev_attention}
-        return {**carried, **own}
+        if self.asking is None:
+            return {**carried, **own}
+        embeddings = {f"{EMBEDDING}{index}": self.asking.embeddings.part(index) for index in range(COEFFICIENTS)}
+        return {**carried, **own, **embeddings}
 
     @property
     def room(self) -> int:
@@ -196,6 +232,8 @@ class Cascade:
 
     def free(self) -> None:
         """Give all memory back. Nothing enqueued may still run."""
+        if self.asking is not None:
+            self.asking.close()
         self._outlet.free()
         self._memory.free()
 
@@ -217,12 +255,12 @@ class Cascade:
         self._arrays.bump.upload(temporal.channel("gaze"), stream)
 
 
-def _conclusion(pixels: PixelState, arrays: Arrays, settings: Settings) -> NDArray[np.void]:
+def _conclusion(pixels: PixelState, arrays: Arrays, contented: int) -> NDArray[np.void]:
     """The struct Conclusion."""
     conclusion = np.zeros((), CONCLUSION)
     conclusion["frame"], conclusion["choice"] = pixels.frame.pointer, arrays.choice.pointer
     conclusion["header"], conclusion["fed"] = arrays.header.pointer, arrays.fed.pointer
-    conclusion["contented"] = _contented(settings)
+    conclusion["contented"] = contented
     return conclusion
 
 

@@ -12,7 +12,7 @@ struct Compare {
     const FrameState* frame;
     const u8* written;    // [tiles]
     u8* stale;            // [tiles]: painted since the last comparison
-    u8* seen;             // [cells]: the reader holds something there
+    u8* seen;             // [cells]: not 0 where the reader holds something
     float* error;         // [cells]: squared error, 8-bit units, summed over the cell's pixels
     const u8* pixels[3];  // Y, Cb, Cr of the texture's base, whole tiles
     const u8* reader[3];  // the same of the reader's picture

@@ -15,13 +15,14 @@ struct Emit {
     Header* header;
     Token* tokens;
     const float* scores;       // [3][cells]
+    const float* participation;  // [cells]; null: there is no query
     const int* age;            // [cells]
     u8* pending;               // [cells]
     float* fixation[2];        // [cells], by turn: already faded
     const u8* pixels[3];       // Y, Cb, Cr of the texture's base
     const float* levels[3][4]; // of levels 1..4; null where the base is coarser
     u8* reader[3];             // the reader's picture over the span; null: it keeps nothing
-    u8* seen;                  // [cells]
+    u8* seen;                  // [cells]: 1 + the LOD of the token; 0: none was ever given there
     u8* stale;                 // [tiles]
     u8* patches;               // [tokens][16][16][3], RGB; null: not asked for
     Grid grid;
@@ -70,8 +71,9 @@ __device__ inline void describe(const Emit& p, Token* token)
     int cell = row * grid.columns + column, cells = grid.rows * grid.columns;
     int under = y < side && x < side && row < grid.rows && column < grid.columns;
     int inside = under && row < grid.inside_rows && column < grid.inside_columns;
-    float mean[3];
+    float mean[4] = {};
     for (int i = 0; i < 3; i++) mean[i] = block_total(inside ? p.scores[i * cells + cell] : 0.0f, sums);
+    if (p.participation) mean[3] = block_total(inside ? p.participation[cell] : 0.0f, sums);
     int age = block_least(inside ? p.age[cell] : NEVER, least);
     int fresh = __syncthreads_or(inside && p.pending[cell]);
     if (under) {
@@ -84,6 +86,7 @@ __device__ inline void describe(const Emit& p, Token* token)
     token->score = mean[0] / weight;
     token->information = mean[1] / weight;
     token->perspective = mean[2] / weight;
+    token->participation = mean[3] / weight;
     token->age = age == NEVER ? 0 : age;
     token->fresh = fresh != 0;
 }
@@ -145,7 +148,7 @@ __device__ inline void mark(const Emit& p, const Token& token)
     int side = 1 << token.lod, y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
     int row = token.row * side + y, column = token.column * side + x;
     if (y >= side || x >= side || row >= grid.rows || column >= grid.columns) return;
-    p.seen[row * grid.columns + column] = 1;
+    p.seen[row * grid.columns + column] = 1 + token.lod;
     p.stale[(row / 2) * (grid.columns / 2) + column / 2] = 1;
 }
 

@@ -42,6 +42,7 @@ class Emit:
             header=(np.uint64, arrays.header.pointer),
             tokens=(np.uint64, arrays.tokens.pointer),
             scores=(np.uint64, arrays.scores.pointer),
+            participation=(np.uint64, 0),
             age=(np.uint64, arrays.age.pointer),
             pending=(np.uint64, arrays.pending.pointer),
             fixation=(pair, [fixation.part(turn).pointer for turn in range(2)]),
@@ -62,6 +63,10 @@ class Emit:
         """Be ready for ``most`` tokens. ``patches`` is uint8[most, 16, 16, 3]; None where no pixels are asked for."""
         self._blocks = most, self._blocks[1]
         self._parameters["patches"] = patches.pointer if patches else 0
+
+    def ask(self, participation: DeviceArray | None) -> None:
+        """From now on give each token its mean of ``participation``, float32[grid]."""
+        self._parameters["participation"] = participation.pointer if participation else 0
 
     def enqueue(self, stream: Stream) -> None:
         """Scores, ages, painting and pixels of this frame's tokens."""

@@ -28,6 +28,7 @@ TOKEN: Final[np.dtype[Any]] = np.dtype(
         ("score", np.float32),
         ("information", np.float32),
         ("perspective", np.float32),
+        ("participation", np.float32),
         ("age", np.int32),
         ("fresh", np.int32),
     ],

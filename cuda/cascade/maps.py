@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.cuda.asking import Asking
 from foveate.cuda.cascade.arrays import MAPS, Arrays
 from foveate.cuda.device import Stream
 from foveate.cuda.memory import DeviceArray, Memory
@@ -12,6 +13,7 @@ from foveate.cuda.state import GRID_CHANNELS, PixelState
 from foveate.pipeline.cascade.cache import Map
 from foveate.pipeline.cascade.clusters import boundary
 from foveate.pipeline.cascade.temporal import Temporal
+from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.settings import Settings
 
@@ -24,11 +26,15 @@ _SLOTS = 2
 class Maps:
     """Copies the maps that the settings ask for to the host, into one of two slots."""
 
-    def __init__(self, memory: Memory, pixels: PixelState, arrays: Arrays, settings: Settings) -> None:
+    def __init__(
+        self, memory: Memory, pixels: PixelState, arrays: Arrays, settings: Settings, asking: Asking | None
+    ) -> None:
+        self._asking = asking
+        self._answers: list[dict[str, Map]] = [{} for _ in range(_SLOTS)]  # maps that the host makes, by slot
         self._names = settings.maps
         self._pixels = pixels
         sources = _sources(pixels, arrays)
-        wanted = {_MADE_FROM.get(name, name) for name in self._names} - {""}
+        wanted = {_MADE_FROM.get(name, name) for name in self._names if not _answered(name)} - {""}
         if not set(_COLOURS).isdisjoint(self._names):
             wanted.update(_PLANES)
         self._copied = {name: sources[name] for name in sorted(wanted)}
@@ -37,6 +43,11 @@ class Maps:
             for _ in range(_SLOTS if self._copied else 0)
         ]
         self._fixed = Temporal(pixels.geometry, settings.cache, frozenset())
+
+    def ask(self, slot: int) -> None:
+        """Keep what the host has found out about this frame."""
+        assert self._asking is not None
+        self._answers[slot] = {name: self._asking.map(name) for name in self._names if _answered(name)}
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copies."""
@@ -52,6 +63,8 @@ class Maps:
         return {name: self._read(name, slot, turn) for name in self._names}
 
     def _read(self, name: str, slot: int, turn: int) -> Map:
+        if _answered(name):
+            return self._answers[slot][name]
         if name in ("x", "y"):
             return self._fixed.channel(name)
         if name in _COLOURS:
@@ -71,3 +84,8 @@ def _sources(pixels: PixelState, arrays: Arrays) -> dict[str, DeviceArray]:
     own = {"score": arrays.scores.part(0), "eccentricity": arrays.eccentricity, "gaze": arrays.gaze}
     planes = dict(zip(_PLANES, pixels.colours, strict=True))
     return {**carried, **local, **own, **planes, "prev_attention": arrays.prev_attention}
+
+
+def _answered(name: str) -> bool:
+    """True for a map that the host makes from embeddings."""
+    return name == "text" or name.startswith(("query", EMBEDDING))

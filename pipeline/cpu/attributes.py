@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.channels import EMBEDDING
-from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.cpu.levels import LevelsView
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, Found, attributes
@@ -36,7 +36,7 @@ class AttributeStack:
         shares = np.zeros((COLOURS, rows, columns), np.float32)
         self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
 
-    def update(self, levels: Levels, written: Mask) -> None:
+    def update(self, levels: LevelsView, written: Mask) -> None:
         """Recompute them over ``written`` tiles, and strokes in the cells beside."""
         luma, cb, cr = (pyramid.level(COLOUR_LEVEL) for pyramid in levels.planes)
         fine = levels.luma.level(STROKE_LEVEL)

@@ -6,7 +6,7 @@ are selected are ever converted.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,25 @@ from foveate.pipeline.native.levels import Motion, Pyramid, pyramid, write_tiles
 
 CHROMA_WEIGHT = 0.25
 """Weight of a squared chroma error against a luma error of the same pixel: what 4:2:0 codecs count, at any sampling."""
+
+
+class PlaneView(Protocol):
+    """What may be read of one plane of the picture, wherever it is kept."""
+
+    def level(self, level: int) -> NDArray[Any]:
+        """See PlanePyramid.level."""
+
+
+class LevelsView(Protocol):
+    """What may be read of a picture's levels, wherever they are kept."""
+
+    @property
+    def luma(self) -> PlaneView:
+        """The first plane."""
+
+    @property
+    def planes(self) -> tuple[PlaneView, PlaneView, PlaneView]:
+        """Luma, Cb, Cr."""
 
 
 class PlanePyramid:

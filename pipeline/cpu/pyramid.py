@@ -73,7 +73,7 @@ class _Pyramid:
             if self._attributes is not None:
                 self._attributes.update(levels, update.written)
             if self._rest is not None:
-                self._rest.update(levels, update)
+                self._rest.update(levels, update.written, update.frame.index, update.forgets)
         self._last = self._state(update, levels)
         return self._last
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cpu.levels import Levels
-from foveate.pipeline.cpu.update import Update
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.cpu.levels import LevelsView
+from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.rest import REST_LEVEL, Memory, compare_rest
 
 STEP = 10
@@ -33,17 +32,17 @@ class RestStack:
         self._geometry = geometry
         self._memory = Memory(planes[0], planes[1], known, stirred, maps[0], maps[1])
 
-    def update(self, levels: Levels, update: Update) -> None:
-        """Compare the tiles that were written. A new scene, or another view of it, begins without any rest."""
-        memory, index = self._memory, update.frame.index
+    def update(self, levels: LevelsView, written: Mask, index: int, forgets: bool) -> None:
+        """Compare the tiles written in frame ``index``. A new scene, or view of it, begins without any rest."""
+        memory = self._memory
         memory.stirs[:] = 0
         planes = [pyramid.level(REST_LEVEL) for pyramid in levels.planes]
-        compare_rest(planes, index, self._geometry, update.written, memory, PATIENCE, STEP)
-        if update.forgets or pans(memory.stirs):
+        compare_rest(planes, index, self._geometry, written, memory, PATIENCE, STEP)
+        if forgets or pans(memory.stirs):
             memory.known[:] = False
             memory.moved[:] = -1
             memory.stirred[:] = index
-        if update.forgets:
+        if forgets:
             memory.stirs[:] = 0
 
     def maps(self) -> dict[str, NDArray[np.float32]]:

@@ -86,7 +86,7 @@ def test_both_engines_choose_the_same(
     settings = Settings(allocation=AllocationSettings(memory=memory))
     frames = read(samples / f"{clip}.mp4", 45)
     expected = run(CpuEngine(settings, Feedback()), frames)
-    chosen = run(CudaEngine(settings, Feedback(), recorded_flow.get), frames)
+    chosen = run(CudaEngine(settings, Feedback(), flow=recorded_flow.get), frames)
     for mine, cpu in zip(chosen, expected, strict=True):
         assert mine.keyframe == cpu.keyframe
         assert mine.changed == pytest.approx(cpu.changed, abs=1e-9)
@@ -101,7 +101,7 @@ def test_fields_of_equal_tokens_are_close(samples: Path, recorded_flow: dict[int
     frames = read(samples / "pedestrians.mp4", 20)
     settings = Settings(patches=True)
     expected = run(CpuEngine(settings, Feedback()), frames)
-    chosen = run(CudaEngine(settings, Feedback(), recorded_flow.get), frames)
+    chosen = run(CudaEngine(settings, Feedback(), flow=recorded_flow.get), frames)
     compared = 0
     for mine, cpu in zip(chosen, expected, strict=True):
         if not (len(mine) == len(cpu) and (mine.x == cpu.x).all() and (mine.y == cpu.y).all()):

@@ -171,7 +171,7 @@ def test_clusters_are_made_on_every_frame_where_nothing_is_carried(samples):
     [
         ({"maps": ("rope_sin",)}, "it has no channel 'rope_sin'"),
         ({"maps": ("boundary",), "cache": {"enabled": False}}, "it makes clusters on keyframes only"),
-        ({"maps": ("text",)}, "it has no channel 'text' yet"),
+        ({"maps": ("text",)}, "it has the channel 'text' only beside queries"),
         ({"score": {"passes": 2}}, "it has neither the linear scorer nor a second pass"),
     ],
 )

@@ -1,0 +1,182 @@
+"""Queries on the GPU: the host's part of a frame, between its pixels and its scores.
+
+What cells are like is worked out by the CPU engine's own code, from levels that the device hands over: embeddings have
+their pace, and the regions of a picture are no work for a GPU. So both engines find the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.cascade.arrays import Arrays
+from foveate.cuda.device import Stream
+from foveate.cuda.frames import AnyFrame
+from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.state import KEYFRAMES, PixelState, PlaneLevels
+from foveate.pipeline.cascade.cache import Cache, Flow, Map
+from foveate.pipeline.cascade.feedback import Fed
+from foveate.pipeline.channels import EMBEDDING
+from foveate.pipeline.cpu.attributes import AttributeStack
+from foveate.pipeline.cpu.rest import RestStack
+from foveate.pipeline.geometry import Mask, tiles_to_cells
+from foveate.pipeline.native.attributes import COLOUR_LEVEL, STROKE_LEVEL
+from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.interest import Interest
+from foveate.pipeline.query.program import COEFFICIENTS
+from foveate.pipeline.selection import KeyframeReason
+from foveate.pipeline.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostPlane:
+    """One plane of the picture at the levels that were handed over."""
+
+    levels: dict[int, NDArray[Any]]
+
+    def level(self, level: int) -> NDArray[Any]:
+        """The samples of ``level``; see pipeline.cpu.levels.PlanePyramid."""
+        return self.levels[level]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostLevels:
+    """The picture as far as it was handed over; the names are those of pipeline.cpu.levels.Levels."""
+
+    planes: tuple[HostPlane, HostPlane, HostPlane]
+
+    @property
+    def luma(self) -> HostPlane:
+        """The first plane."""
+        return self.planes[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """What the device wrote of one frame."""
+
+    keyframe: KeyframeReason | None
+    changed: Mask  # bool[tiles]
+    written: Mask  # bool[tiles]
+    forgets: bool
+
+
+class Asking:
+    """Looks at each frame of one size, and tells the device which of its cells take part."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        pixels: PixelState,
+        arrays: Arrays,
+        settings: Settings,
+        asked: Asked,
+        given: bool,
+        stream: Stream,
+    ) -> None:
+        """``given``: the flow of all cells is given, not only that of the changed ones. Raises EngineError."""
+        geometry = pixels.geometry
+        self._geometry, self._given, self._caches = geometry, given, settings.cache.enabled
+        self._interest = Interest(asked, geometry)
+        self._attributes = AttributeStack(geometry, pixels.colour) if settings.attributes else None
+        self._rest = RestStack(geometry) if settings.attributes else None
+        self._ages = Cache(geometry.grid, (), (), settings.cache)
+        self._participation = memory.array("participation", geometry.grid, np.float32, stream)
+        self.embeddings = memory.array("embeddings", (COEFFICIENTS, *geometry.grid), np.float32, stream)
+        self._grid: dict[str, Map] = {}  # the last frame's maps of its pixels
+        self._fetched: list[tuple[NDArray[Any], DeviceArray]] = []
+
+        def handed(array: DeviceArray) -> NDArray[Any]:
+            host = memory.pinned(array.shape or (1,), array.dtype)
+            self._fetched.append((host, array))
+            return host
+
+        self._frame = handed(pixels.frame)
+        self._changed, self._written, self._flow = handed(pixels.changed), handed(pixels.written), handed(arrays.flow)
+        self._levels = _levels(pixels.planes, handed) if settings.attributes else None
+        self._sent = memory.pinned(geometry.grid, np.float32)
+        self._sent_embeddings = memory.pinned(self.embeddings.shape, np.float32)
+
+    def fetch(self, stream: Stream) -> None:
+        """Enqueue the copies of what ``look`` reads, behind the frame's pixels and flow."""
+        from pycuda import driver
+
+        for host, array in self._fetched:
+            driver.memcpy_dtoh_async(host, array.pointer, stream)
+
+    def look(self, frame: AnyFrame, fed: Fed, stream: Stream) -> DeviceArray | None:
+        """Enqueue the upload of ``frame``'s participation, float32[grid]; None where nothing is asked, or known yet.
+
+        What was fetched must have arrived.
+        """
+        update = self._update()
+        self._grid = self._maps(frame, update)
+        changed = np.asarray(tiles_to_cells(update.changed), np.bool_)
+        flow, valid = self._follow(update, changed)
+        self._interest.feed(fed)
+        view = View(frame, self._geometry, update.keyframe, changed, flow, valid, self._grid)
+        found = self._interest.look(view)
+        self._ages.renew(valid)
+        self._sent_embeddings[:] = found.inputs[:COEFFICIENTS]
+        self.embeddings.copy_from(self._sent_embeddings, stream)
+        if found.participation is None:
+            return None
+        self._sent[:] = found.participation
+        self._participation.copy_from(self._sent, stream)
+        return self._participation
+
+    @property
+    def age(self) -> int | None:
+        """Of the last frame's embeddings, in frames; None while there are none."""
+        return self._interest.age
+
+    def map(self, name: str) -> Map:
+        """The last frame's map "query" or "query:TEXT", or its channel clip<index> or text: float32[grid]."""
+        if name.startswith(EMBEDDING):
+            return self._interest.coefficients(int(name.removeprefix(EMBEDDING)))
+        return self._grid[name] if name in self._grid else self._interest.map(name)
+
+    def close(self) -> None:
+        """End the embedder's threads. Safe to call twice."""
+        self._interest.close()
+
+    def _update(self) -> Written:
+        state = self._frame.reshape(-1)[0]
+        changed, written = (tiles.astype(np.bool_) for tiles in (self._changed, self._written))
+        if not state["dirty_count"]:  # what the device did not write, it did not note either
+            changed, written = np.zeros_like(changed), np.zeros_like(written)
+        return Written(KEYFRAMES[state["keyframe"]], changed, written, bool(state["forgets"]))
+
+    def _maps(self, frame: AnyFrame, update: Written) -> dict[str, Map]:
+        if self._levels is None or self._attributes is None or self._rest is None:
+            return {}
+        if update.written.any():
+            self._attributes.update(self._levels, update.written)
+            self._rest.update(self._levels, update.written, frame.index, update.forgets)
+        return self._attributes.maps() | self._rest.maps()
+
+    def _follow(self, update: Written, changed: Mask) -> tuple[Flow | None, Mask]:
+        """The frame's flow, and the cells whose carried maps may be reused: as carry.cu finds it."""
+        if update.keyframe is not None or not self._caches:
+            self._ages.clear()
+            return None, np.zeros(self._geometry.grid, np.bool_)
+        flow = None
+        if update.changed.any():
+            dx, dy, confidence = self._flow.copy()
+            if not self._given:
+                dx[~changed] = dy[~changed] = 0
+                confidence[~changed] = 1
+            flow = Flow(dx, dy, confidence)
+        return flow, self._ages.follow(flow)
+
+
+def _levels(planes: tuple[PlaneLevels, PlaneLevels, PlaneLevels], handed: Any) -> HostLevels:
+    """Host arrays for the levels that the attributes are made from."""
+    luma, cb, cr = planes
+    fine = {STROKE_LEVEL: handed(luma.level(STROKE_LEVEL)), COLOUR_LEVEL: handed(luma.level(COLOUR_LEVEL))}
+    blue, red = ({COLOUR_LEVEL: handed(plane.level(COLOUR_LEVEL))} for plane in (cb, cr))
+    return HostLevels((HostPlane(fine), HostPlane(blue), HostPlane(red)))
