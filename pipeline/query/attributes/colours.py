@@ -42,9 +42,10 @@ def named(lab: NDArray[np.float32]) -> NDArray[np.uint8]:
     names[(names == "red") & (light > 62) & (chroma < 75)] = "pink"
     names[((hue >= 335) | (hue < 20)) & (light > 48) & (light + chroma / 4 > 66)] = "pink"
     names[(names == "purple") & (light > 70) & (hue > 318)] = "pink"
-    names[warm & (chroma < 22) & (light > 78)] = "white"
+    names[warm & (chroma < 22) & (light > 84)] = "white"
+    names[(names == "yellow") & (hue > 92) & (light < 68)] = "green"  # olive, as dry grass is
     dull = chroma < np.where(light < 30, _DIM_GREY, _GREY)
     names[dull] = "grey"
-    names[dull & (light > 80)] = "white"
+    names[dull & (light > 86)] = "white"
     names[(dull & (light < 26)) | (light < 9)] = "black"
     return np.array([NAMES.index(name) for name in names], np.uint8)

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 
 from foveate.pipeline.cascade.cache import Flow, Map
+from foveate.pipeline.cpu.rest import PATIENCE as LEARNS
 from foveate.pipeline.cpu.rest import pans
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.query.attributes.regions import Region
@@ -19,6 +20,7 @@ PATIENCE = 2
 _FEW, _MANY = 0.25, 1.0  # share of a cell's samples that hide what rested there: nothing moves; all does
 _STIR = 0.2  # share of its samples that change in one frame where all of a cell moves
 _SLOW, _FAST = 0.04, 0.15  # cells per frame, against what most of the picture does: the same; another way
+_MOST, _DRIFT = 0.6, 0.02  # of the picture that changes where the camera moves; cells per frame that it moves at least
 _KEEP, _FAINT = np.float32(0.7), np.float32(0.3)  # of a frame's motion, for the next one; what is too little to keep
 _THING = (0.5, 1.0)  # cells that move side by side: nothing to speak of; a thing
 _SURE = 0.5  # motion of a cell that speaks for its region
@@ -38,6 +40,7 @@ class Motion:
         self._geometry = geometry
         self._carried = np.zeros(geometry.grid, np.float32)  # of cells where it is not known what rests there
         self._still = np.full(geometry.grid, PATIENCE + 1, np.int32)  # frames since the cell last changed
+        self._unsure = 0  # frames until what rested can be trusted again, after the camera has moved
         self._row, self._column = np.indices(geometry.grid, dtype=np.float32)
 
     def update(self, view: View, regions: Sequence[Region]) -> Map:
@@ -47,16 +50,18 @@ class Motion:
             self._still[:] = PATIENCE + 1
             return self._carried
         stirs = view.grid["stirs"] * view.changed
-        if pans(stirs):
+        self._unsure = LEARNS if pans(stirs) or _drifts(view) else max(self._unsure - 1, 0)
+        if self._unsure == LEARNS:
             now = np.zeros_like(self._carried) if view.flow is None else _apart(view.flow) * view.changed
             moving = self._carried = np.maximum(now, self._kept(view))
         else:
             moving = self._in_place(view, stirs)
-        return self._filled(_supported(moving), regions)
+        moving = _supported(moving)
+        return self._filled(moving, regions) if self._unsure == 0 else moving
 
     def _in_place(self, view: View, stirs: Map) -> Map:
         moved = view.grid["moved"]
-        known = moved >= 0
+        known = (moved >= 0) & (self._unsure == 0)
         self._still = np.where(stirs > 0, np.int32(0), self._still + 1)
         changing = np.maximum(_ramp(stirs, 0, _STIR), self._kept(view))
         self._carried = np.where(known, np.float32(0), changing)
@@ -88,12 +93,19 @@ def _supported(moving: Map) -> Map:
     return moving * _ramp(mass.astype(np.float32), *_THING)[labels]
 
 
+def _drifts(view: View) -> bool:
+    """Whether the camera itself moves, by less than makes everything stir."""
+    if view.flow is None or view.changed.mean() < _MOST:
+        return False
+    return bool(np.hypot(np.median(view.flow.dx), np.median(view.flow.dy)) >= _DRIFT)
+
+
 def _moves(region: Region, sure: Mask) -> bool:
     """Whether the cells of a region that move span it: its front and its back."""
     own = sure[region.box] & region.mask
-    if np.count_nonzero(own) < max(_LEAST * region.cells, 1):
-        return False
     height, width = own.shape
+    if np.count_nonzero(own) < max(_LEAST * region.cells, min(height, width)):
+        return False
     rows, columns = np.flatnonzero(own.any(axis=1)), np.flatnonzero(own.any(axis=0))
     return bool(np.ptp(rows) + 1 >= _SPAN * height and np.ptp(columns) + 1 >= _SPAN * width)
 
