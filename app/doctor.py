@@ -51,6 +51,7 @@ def examine() -> dict[str, Any]:
             name: {"packages": packages, "install": probes.install_command(name) if missing[name] else None}
             for name, packages in installed.items()
         },
+        "queries": probes.vocabulary(),
         "presets": {name: str(path) for name, path in presets().items()},
     }
 
@@ -72,6 +73,8 @@ def _report(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
     yield "Engines", _engines(facts)
     yield "Video", _video(facts["video"])
     yield "Extras", [_extra(name, extra) for name, extra in facts["extras"].items()]
+    understood = ", ".join("/".join(words) for words in facts["queries"])
+    yield "Queries", [(True, "attributes", f"understands, without a model: {understood}")]
     yield "Presets", [(True, name, path) for name, path in facts["presets"].items()]
 
 

@@ -93,6 +93,13 @@ def cuda_engine() -> dict[str, Any]:
     return answer
 
 
+def vocabulary() -> list[list[str]]:
+    """The words that queries may use without a model, those of one meaning together."""
+    from foveate.pipeline.query.attributes.vocabulary import SYNONYMS
+
+    return [list(words) for words in SYNONYMS]
+
+
 def extras() -> dict[str, dict[str, str | None]]:
     """For each optional extra, its packages and their installed versions; None where one is missing."""
     found: dict[str, dict[str, str | None]] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.encoder import Compiled, QueryEncoder
-from foveate.pipeline.query.phrase import Phrase, parse
+from foveate.pipeline.query.phrase import LONGEST, Phrase, parse, shortened
 from foveate.pipeline.query.program import Program
 from foveate.pipeline.settings import QUERY_MAP, Settings
 
@@ -56,4 +56,7 @@ def compiled_queries(encoder: QueryEncoder, queries: Sequence[str], images: Sequ
         phrases = [parse(query) for query in queries]
     except ValueError as error:
         raise SettingsError(f"query: {error}") from None
-    return encoder.compile([*phrases, *(Phrase(image, image=image) for image in images)])
+    compiled = encoder.compile([*phrases, *(Phrase(image, image=image) for image in images)])
+    cut = [query for query in queries if len(query.strip()) > LONGEST]
+    notes = [f"query {shortened(query)!r}: only its first {LONGEST:,} characters count" for query in cut]
+    return compiled._replace(notes=(*notes, *compiled.notes))

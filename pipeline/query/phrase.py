@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-LONGEST = 1_000  # characters
+LONGEST = 1_000
+"""Characters of a query that count: it is cut behind them."""
 HEAVIEST = 10.0
+_SHOWN = 60  # characters of a query in a message
 
 _WEIGHTED = re.compile(r"(?P<text>.*\S)\s*:(?P<weight>\d+(\.\d+)?)\s*", re.DOTALL)
 
@@ -24,18 +26,23 @@ class Phrase:
 def parse(query: str) -> Phrase:
     """``red car``, ``-sky`` (not wanted), ``dog:0.5`` (half as much as without a weight).
 
-    Raises ValueError for a query without words, of more than LONGEST characters, or with another weight.
+    Raises ValueError for a query without words, or with another weight.
     """
-    if len(query) > LONGEST:
-        raise ValueError(f"a query has at most {LONGEST:,} characters, got {len(query):,}")
-    text = query.strip()
+    text = query.strip()[:LONGEST].rstrip()
     negative = text.startswith("-")
     text = text.removeprefix("-").strip()
     weight = 1.0
     if found := _WEIGHTED.fullmatch(text):
         text, weight = found["text"], float(found["weight"])
         if not 0 < weight <= HEAVIEST:
-            raise ValueError(f"a query's weight must be above 0 and at most {HEAVIEST:g}, got {weight:g} in {query!r}")
+            raise ValueError(
+                f"a query's weight must be above 0 and at most {HEAVIEST:g}, got {weight:g} in {shortened(query)!r}"
+            )
     if not any(letter.isalnum() for letter in text):
-        raise ValueError(f"a query must have words, got {query!r}")
+        raise ValueError(f"a query must have words, got {shortened(query)!r}")
     return Phrase(text, weight, negative)
+
+
+def shortened(text: str) -> str:
+    """As much of a text as a line has room for."""
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

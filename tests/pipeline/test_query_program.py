@@ -26,10 +26,15 @@ def test_phrases(query, phrase):
     assert parse(query) == phrase
 
 
-@pytest.mark.parametrize("query", ["", "  ", "-", "--", "!?", "dog:0", "dog:11", "x" * 1_001])
+@pytest.mark.parametrize("query", ["", "  ", "-", "--", "!?", "dog:0", "dog:11", "-" * 1_001])
 def test_what_is_no_query(query):
     with pytest.raises(ValueError, match="query"):
         parse(query)
+
+
+def test_a_long_query_is_cut():
+    assert parse("-" + "x" * 10_000) == Phrase("x" * 999, negative=True)
+    assert parse("  " + "x" * 1_000 + "  ") == Phrase("x" * 1_000)
 
 
 @given(st.text(max_size=30))

@@ -10,8 +10,10 @@ from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
 from foveate.pipeline.query.attributes.shown import shown_in
 from foveate.pipeline.query.attributes.vocabulary import read
 from foveate.pipeline.query.encoder import Compiled
-from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.query.phrase import Phrase, shortened
 from foveate.pipeline.query.program import program
+
+_LISTED = 8  # words in a message
 
 
 class AttributesEncoder:
@@ -30,11 +32,13 @@ class AttributesEncoder:
             if phrase.image is not None:
                 notes.append(f"query image {phrase.image!r}: the attributes encoder looks for its colours only")
             elif found.unknown:
-                words = ", ".join(repr(word) for word in dict.fromkeys(found.unknown))
+                words = _listed(list(dict.fromkeys(found.unknown)))
                 rest = "" if found.terms else ", and so nothing of it"
-                notes.append(f"query {phrase.text!r}: the attributes encoder does not understand {words}{rest}")
+                notes.append(
+                    f"query {shortened(phrase.text)!r}: the attributes encoder does not understand {words}{rest}"
+                )
             elif not found.terms:
-                notes.append(f"query {phrase.text!r}: it names no attribute")
+                notes.append(f"query {shortened(phrase.text)!r}: it names no attribute")
             if found.terms:
                 understood.append(phrase)
                 terms.append(found.terms)
@@ -43,3 +47,9 @@ class AttributesEncoder:
     def embedder(self, geometry: Geometry) -> AttributesEmbedder:
         """A new Embedder."""
         return AttributesEmbedder(geometry)
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Words in quotation marks, as many as a line has room for."""
+    shown = ", ".join(repr(shortened(word)) for word in words[:_LISTED])
+    return shown if len(words) <= _LISTED else f"{shown} and {len(words) - _LISTED} more"

@@ -60,6 +60,8 @@ VOCABULARY: Final[Mapping[str, tuple[Ramp, ...]]] = {
     word: ramps for words, ramps in _MEANINGS for word in words.split()
 }
 """Every word that is understood; all of its ramps must hold."""
+SYNONYMS: Final[tuple[tuple[str, ...], ...]] = tuple(tuple(words.split()) for words, _ in _MEANINGS)
+"""The same words, those of one meaning together."""
 
 _IGNORED: Final = frozenset(
     {"a", "an", "the", "in", "on", "at", "of", "with", "and", "is", "are", "that", "which", "thing", "things"}

@@ -1,0 +1,120 @@
+"""Queries from the address of a video to Selections: rows Q1, Q2 and Q4, several queries, and none."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foveate.pipeline import open_stream
+from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
+from foveate.pipeline.sinks.header import header_json
+
+CLIP = str(Path(__file__).parents[2] / "sample_videos" / "pedestrians.mp4")
+
+
+def opened(*queries, frames=4, **settings):
+    return open_stream(CLIP, engine="cpu", query=queries, source={"frames": frames}, **settings)
+
+
+def chosen(selection):
+    return [values.tobytes() for values in (selection.x, selection.y, selection.lod, selection.participation)]
+
+
+def test_a_query_of_ten_thousand_characters_is_cut_and_said_once(caplog):
+    with caplog.at_level(logging.WARNING, "foveate"), opened("red " * 2_500) as stream, opened("red") as short:
+        cut = [message for message in caplog.messages if "first 1,000 characters" in message]
+        assert len(cut) == 1
+        assert len(cut[0]) < 200
+        assert cut[0] in stream.header.notes
+        for one, other in zip(stream, short, strict=True):
+            assert chosen(one) == chosen(other)
+
+
+def test_a_long_query_that_is_not_understood_is_told_in_short_lines(caplog):
+    with caplog.at_level(logging.WARNING, "foveate"), opened(" ".join(f"word{n}" for n in range(2_000))):
+        assert max(map(len, caplog.messages)) < 400
+
+
+@pytest.mark.parametrize("query", ["größer\n'als' rot", "红色 red 🔴", "\u202ered\t"])
+def test_any_text_comes_back_from_the_header(query):
+    with opened(query, "red") as stream:
+        assert json.loads(header_json(stream.header))["config"]["query"] == [query, "red"]
+
+
+def test_another_query_makes_the_next_frame_that_of_a_fresh_run():
+    with opened("moving", frames=12) as stream:
+        before = [chosen(selection) for selection in stream]
+    with opened("red", frames=12) as stream:
+        after = [chosen(selection) for selection in stream]
+    found = []
+    with opened("moving", frames=12) as stream:
+        for selection in stream:
+            found.append(chosen(selection))
+            if len(found) == 4:
+                assert stream.set_query(["red"]) == ()
+    switch = next(index for index, tokens in enumerate(found) if tokens != before[index])
+    assert switch >= 4
+    assert found[switch:] == after[switch:]
+
+
+def test_what_set_query_does_not_understand_is_returned_and_what_it_refuses_raises():
+    with opened("red") as stream:
+        assert "'car'" in stream.set_query(["red car"])[0]
+        with pytest.raises(ValueError, match="words"):
+            stream.set_query([""])
+    with open_stream(CLIP, engine="cpu") as stream, pytest.raises(ValueError, match="keep_embeddings"):
+        stream.set_query(["red"])
+
+
+def test_no_query_is_not_a_query_of_zero(monkeypatch):
+    def never(*_):
+        raise AssertionError("nothing is asked")
+
+    monkeypatch.setattr("foveate.pipeline.cpu.pyramid.AttributeStack", never)
+    monkeypatch.setattr("foveate.pipeline.cpu.pyramid.RestStack", never)
+    with opened() as stream:
+        assert all(selection.participation is None for selection in stream)
+
+
+def test_a_query_of_unknown_words_takes_no_part():
+    with opened("car") as stream, opened() as without:
+        assert any("'car'" in note and "nothing" in note for note in stream.header.notes)
+        for one, other in zip(stream, without, strict=True):
+            assert one.participation is None
+            np.testing.assert_array_equal(one.x, other.x)
+            np.testing.assert_array_equal(one.lod, other.lod)
+
+
+def test_a_hundred_queries_cost_the_same_encoding_as_one(monkeypatch):
+    counts = []
+    update = AttributesEmbedder.update
+
+    def counted(self, view):
+        counts[-1] += 1
+        return update(self, view)
+
+    monkeypatch.setattr(AttributesEmbedder, "update", counted)
+    colours = ("red", "green", "blue", "white", "black")
+    hundred = [
+        f"{colour} {place}:{n + 1}" for n in range(5) for colour in colours for place in ("left", "top", "small", "")
+    ]
+    assert len(hundred) == 100
+    for queries in (hundred[:1], hundred[:2], hundred[:10], hundred):
+        counts.append(0)
+        with opened(*queries, maps=("query:red", "query:blue")) as stream:
+            for selection in stream:
+                assert selection.participation.max() > 0
+    assert counts == [4, 4, 4, 4]
+
+
+def test_maps_of_words():
+    with opened("red left", frames=1, maps=("query", "query:red", "query:left")) as stream:
+        maps = next(stream).maps
+    np.testing.assert_allclose(maps["query"], np.minimum(maps["query:red"], maps["query:left"]))
+    assert maps["query:red"].max() > 0.9
+    assert maps["query:left"][:, 0].min() == 1
+    assert maps["query:left"][:, -1].max() == 0
