@@ -21,6 +21,8 @@ INPUTS = COEFFICIENTS + 2
 Term = tuple[Map, float]
 """Weights float32[INPUTS] and bias."""
 
+_ALONE = 200_000  # multiplications that one thread does faster than several
+
 Activation = Literal["ramp", "sigmoid"]
 
 
@@ -59,14 +61,31 @@ def program(phrases: Sequence[Phrase], terms: Sequence[Sequence[Term]], activati
 
 def relevance(program: Program, inputs: Map) -> Map:
     """Each cell's relevance to each query: float32[INPUTS, ...] -> float32[Q, ...], in [0, 1]."""
-    values = np.tensordot(program.weights, inputs, 1)
-    values += program.biases.reshape(-1, *[1] * (inputs.ndim - 1))
+    values = _products(program.weights, inputs.reshape(INPUTS, -1))
+    values += program.biases[:, None]
     if program.activation == "ramp":
         np.clip(values, 0, 1, out=values)
     else:
         values = np.float32(1) / (np.float32(1) + np.exp(-np.clip(values, -80, 80)))
     starts = np.flatnonzero(np.diff(program.query, prepend=-1))
-    return np.asarray(np.minimum.reduceat(values, starts, axis=0), np.float32)
+    least = values[starts]
+    for query, start, end in zip(least, starts, [*starts[1:], len(values)], strict=True):
+        for term in values[start + 1 : end]:
+            np.minimum(query, term, out=query)
+    return least.reshape(-1, *inputs.shape[1:])
+
+
+def _products(weights: Map, inputs: Map) -> Map:
+    """float32[T, INPUTS] @ float32[INPUTS, cells], in parts so small that the library does not share them out.
+
+    Its threads wait for each other in busy loops: on a machine with other work that takes longer than the product.
+    """
+    cells = inputs.shape[1]
+    part = max(_ALONE // max(weights.size, 1), 64)
+    out = np.empty((len(weights), cells), np.float32)
+    for start in range(0, cells, part):
+        out[:, start : start + part] = weights @ inputs[:, start : start + part]
+    return out
 
 
 def participation(program: Program, maps: Map) -> Map:

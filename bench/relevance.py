@@ -1,0 +1,88 @@
+"""What queries cost once the embedding channels are there: the relevance of cells, by the number of queries.
+
+python -m foveate.bench.relevance --out relevance.json
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, Final
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from tyro.conf import arg
+
+from foveate.bench.case import RedCheckError
+from foveate.bench.entry import guarded
+from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.table import standard_error
+from foveate.pipeline.query.attributes.encoder import AttributesEncoder
+from foveate.pipeline.query.phrase import parse
+from foveate.pipeline.query.program import INPUTS, Program, participation, relevance
+
+_CELLS: Final = (273, 8_160)  # the usual budget; all of a picture of 1080p
+_QUERIES: Final = (1, 2, 10, 100)
+_WARM, _RUNS = 20, 200
+_WORDS: Final = (
+    "red",
+    "blue moving",
+    "small text",
+    "-green",
+    "left",
+    "dark large",
+    "still",
+    "white top",
+    "pink",
+    "grey",
+)
+
+
+def measure(
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+) -> None:
+    """Time the relevance of 273 and of 8,160 cells to 1, 2, 10 and 100 queries."""
+    say = standard_error().print
+    record: dict[str, Any] = {**origin(), "command": "relevance", "cases": []}
+    for cells in _CELLS:
+        for queries in _QUERIES:
+            samples = timed(cells, queries)
+            record["cases"].append({"cells": cells, "queries": queries, "milliseconds": samples})
+            say(f"{cells} cells, {queries} queries: {median(samples):.4f} ms")
+    if out is None:
+        print(record_text(record), end="", flush=True)
+    else:
+        write_text(Path(out), record_text(record))
+
+
+def timed(cells: int, queries: int) -> list[float]:
+    """Milliseconds of each run. Raises RedCheckError where the relevance is not what its definition says."""
+    phrases = [parse(f"{_WORDS[index % len(_WORDS)]}:{index % 7 + 1}") for index in range(queries)]
+    program = AttributesEncoder().compile(phrases).program
+    assert program is not None, "all words are known"
+    inputs = np.random.default_rng(1).random((INPUTS, cells), dtype=np.float32)
+    if not np.allclose(relevance(program, inputs), _by_definition(program, inputs), atol=1e-5):
+        raise RedCheckError(f"the relevance of {cells} cells to {queries} queries is wrong")
+    samples = []
+    for _ in range(_WARM + _RUNS):
+        start = time.perf_counter()
+        participation(program, relevance(program, inputs))
+        samples.append((time.perf_counter() - start) * 1e3)
+    return samples[_WARM:]
+
+
+def _by_definition(program: Program, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Of each query the least of its terms, brought into [0, 1]: float64[Q, cells]."""
+    values = [
+        np.clip(sum(float(w) * row.astype(np.float64) for w, row in zip(weights, inputs, strict=True)) + bias, 0, 1)
+        for weights, bias in zip(program.weights, program.biases, strict=True)
+    ]
+    own = [[values[term] for term in np.flatnonzero(program.query == query)] for query in range(len(program.phrases))]
+    return np.array([np.min(terms, axis=0) for terms in own])
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(lambda: tyro.cli(measure)))
