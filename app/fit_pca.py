@@ -31,13 +31,19 @@ _EVERY = "Frames of a video from one that is used to the next."
 _MOST = "At most so many pictures of each source."
 
 
+def _help(setting: str) -> str:
+    """The help text of one of the model's settings."""
+    return " ".join((ClipSettings.model_fields[setting].description or "").split())
+
+
 def fit_pca(
     sources: Annotated[Positional[tuple[str, ...]], arg(metavar="SOURCE ...", help=_SOURCES)],
     out: Annotated[str, arg(metavar="FILE.npz", help=_OUT, aliases=["-o"])],
-    model: Annotated[str, arg(help=f"{ClipSettings.model_fields['model'].description}")] = "ViT-B-16",
-    weights: Annotated[str | None, arg(help=f"{ClipSettings.model_fields['weights'].description}")] = None,
-    dense: Literal["native", "windows"] = "native",
-    device: Annotated[str | None, arg(help=f"{ClipSettings.model_fields['device'].description}")] = None,
+    model: Annotated[str, arg(metavar="NAME", help=_help("model"))] = "ViT-B-16",
+    weights: Annotated[str | None, arg(metavar="FILE|TAG", help=_help("weights"))] = None,
+    dense: Annotated[Literal["native", "windows"], arg(help=_help("dense"))] = "native",
+    resolution: Annotated[int | None, arg(metavar="N", help=_help("resolution"))] = None,
+    device: Annotated[str | None, arg(metavar="cpu|cuda", help=_help("device"))] = None,
     components: Annotated[int, arg(metavar="N", help=_COMPONENTS)] = COMPONENTS,
     every: Annotated[int, arg(metavar="N", help=_EVERY)] = 30,
     most: Annotated[int, arg(metavar="N", help=_MOST)] = 200,
@@ -48,7 +54,7 @@ def fit_pca(
     """
     _refuse(sources, out, components, every, most)
     try:
-        settings = ClipSettings(model=model, weights=weights, dense=dense, device=device)
+        settings = ClipSettings(model=model, weights=weights, dense=dense, resolution=resolution, device=device)
     except ValidationError as error:
         raise SettingsError(settings_problem(error)) from None
     encoder = open_model(settings)
