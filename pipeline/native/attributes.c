@@ -72,14 +72,13 @@ static void count_strokes(const Attributes *a, int32_t row, int32_t column)
 /* ``written``: [tiles] that were written. Colours are those of their cells, strokes also reach the cells beside. */
 EXPORT void attributes(const Attributes *a, const uint8_t *written)
 {
-    int32_t rows = a->rows / CELLS_PER_TILE, columns = a->columns / CELLS_PER_TILE;
-    for (int32_t row = 0; row < rows; row++)
-        for (int32_t column = 0; column < columns; column++) {
-            if (!written[row * columns + column]) continue;
-            int32_t top = row * CELLS_PER_TILE, left = column * CELLS_PER_TILE, end = left + CELLS_PER_TILE;
-            for (int32_t y = top; y < top + CELLS_PER_TILE; y++) {
-                for (int32_t x = left; x < end; x++) name_colours(a, y, x);
-                for (int32_t x = greatest(left - 1, 0); x < least(end + 1, a->columns); x++) count_strokes(a, y, x);
-            }
+    int32_t across = a->columns / CELLS_PER_TILE;
+    for (int32_t row = 0; row < a->rows; row++) {
+        const uint8_t *tiles = written + row / CELLS_PER_TILE * across;
+        for (int32_t column = 0; column < a->columns; column++) {
+            int32_t before = greatest(column - 1, 0), behind = least(column + 1, a->columns - 1);
+            if (tiles[column / CELLS_PER_TILE]) name_colours(a, row, column);
+            if (tiles[before / CELLS_PER_TILE] || tiles[behind / CELLS_PER_TILE]) count_strokes(a, row, column);
         }
+    }
 }

@@ -109,6 +109,19 @@ def test_of_a_panning_camera_only_what_moves_another_way():
     np.testing.assert_array_equal(found, dx == -0.5)
 
 
+def test_a_swaying_camera_moves_nothing_and_what_rested_is_learnt_anew_behind_it():
+    motion, everywhere = Motion(GEOMETRY), np.ones(GEOMETRY.grid, np.bool_)
+    sway = np.full(GEOMETRY.grid, 0.05, np.float32)
+    flow = Flow(sway, np.zeros_like(sway), np.ones_like(sway))
+    stirs, moved = maps(moved=0)
+    stirs[::3], moved[::3] = 0.5, 1  # edges: a third of the cells, which is no pan
+    assert motion.update(view(stirs, moved, everywhere, flow), []).max() == 0
+    stirs[:], stirs[4:8, 4:8] = 0, 0.5
+    now = motion.update(view(stirs, moved), [])
+    assert now[4:8, 4:8].min() == 1  # by what changes
+    assert now[::3, 10:].max() == 0  # not by what rested before
+
+
 def test_a_new_scene_begins_at_rest():
     motion = Motion(GEOMETRY)
     stirs, moved = maps(moved=-1)

@@ -36,16 +36,18 @@ def named(lab: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Index in NAMES of each colour of float32[n, 3]: L* (0..100), a*, b*."""
     light, chroma = lab[:, 0], np.hypot(lab[:, 1], lab[:, 2])
     hue = np.degrees(np.arctan2(lab[:, 2], lab[:, 1])) % 360
-    names = np.select([hue < end for _, end in _HUES], [name for name, _ in _HUES], "red").astype(object)
+    code = {name: np.uint8(index) for index, name in enumerate(NAMES)}
+    ends, hues = [hue < end for _, end in _HUES], [code[name] for name, _ in _HUES]
+    names = np.asarray(np.select(ends, hues, code["red"]), np.uint8)
     warm = (hue < 95) | (hue > 350)
-    names[(hue >= 30) & (hue < 95) & ((light < 52) | (chroma < 38)) & ~((hue < 48) & (chroma > 45))] = "brown"
-    names[(names == "red") & (light > 62) & (chroma < 75)] = "pink"
-    names[((hue >= 335) | (hue < 20)) & (light > 48) & (light + chroma / 4 > 66)] = "pink"
-    names[(names == "purple") & (light > 70) & (hue > 318)] = "pink"
-    names[warm & (chroma < 22) & (light > 84)] = "white"
-    names[(names == "yellow") & (hue > 92) & (light < 68)] = "green"  # olive, as dry grass is
+    names[(hue >= 30) & (hue < 95) & ((light < 52) | (chroma < 38)) & ~((hue < 48) & (chroma > 45))] = code["brown"]
+    names[(names == code["red"]) & (light > 62) & (chroma < 75)] = code["pink"]
+    names[((hue >= 335) | (hue < 20)) & (light > 48) & (light + chroma / 4 > 66)] = code["pink"]
+    names[(names == code["purple"]) & (light > 70) & (hue > 318)] = code["pink"]
+    names[warm & (chroma < 22) & (light > 84)] = code["white"]
+    names[(names == code["yellow"]) & (hue > 92) & (light < 68)] = code["green"]  # olive, as dry grass is
     dull = chroma < np.where(light < 30, _DIM_GREY, _GREY)
-    names[dull] = "grey"
-    names[dull & (light > 86)] = "white"
-    names[(dull & (light < 26)) | (light < 9)] = "black"
-    return np.array([NAMES.index(name) for name in names], np.uint8)
+    names[dull] = code["grey"]
+    names[dull & (light > 86)] = code["white"]
+    names[(dull & (light < 26)) | (light < 9)] = code["black"]
+    return names

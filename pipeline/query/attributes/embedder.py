@@ -9,7 +9,7 @@ from foveate.pipeline.cpu.attributes import PIXEL_CHANNELS
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.attributes.colours import NAMES
 from foveate.pipeline.query.attributes.moving import Motion
-from foveate.pipeline.query.attributes.regions import Region, regions, sizes
+from foveate.pipeline.query.attributes.regions import Regions, regions, sizes
 from foveate.pipeline.query.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.query.encoder import Embedded, View
 from foveate.pipeline.query.program import COEFFICIENTS
@@ -22,7 +22,7 @@ class AttributesEmbedder:
         self._geometry = geometry
         self._coefficients = np.zeros((COEFFICIENTS, *geometry.grid), np.float32)
         self._motion = Motion(geometry)
-        self._regions: list[Region] = []
+        self._regions: list[Regions] = []
         self.settled = False
 
     def update(self, view: View) -> Embedded:

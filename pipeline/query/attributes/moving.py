@@ -11,7 +11,7 @@ from foveate.pipeline.cascade.cache import Flow, Map
 from foveate.pipeline.cpu.rest import PATIENCE as LEARNS
 from foveate.pipeline.cpu.rest import pans
 from foveate.pipeline.geometry import Geometry, Mask
-from foveate.pipeline.query.attributes.regions import Region
+from foveate.pipeline.query.attributes.regions import Regions
 from foveate.pipeline.query.encoder import View
 
 PATIENCE = 2
@@ -43,7 +43,7 @@ class Motion:
         self._unsure = 0  # frames until what rested can be trusted again, after the camera has moved
         self._row, self._column = np.indices(geometry.grid, dtype=np.float32)
 
-    def update(self, view: View, regions: Sequence[Region]) -> Map:
+    def update(self, view: View, regions: Sequence[Regions]) -> Map:
         """How surely each cell moves, float32[grid] in [0, 1]. A new scene begins at rest."""
         if view.keyframe is not None and view.keyframe != "periodic":
             self._carried = np.zeros_like(self._carried)
@@ -76,14 +76,24 @@ class Motion:
         x, y = self._column + view.flow.dx, self._row + view.flow.dy
         return np.asarray(cv2.remap(kept, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
 
-    def _filled(self, moving: Map, regions: Sequence[Region]) -> Map:
+    def _filled(self, moving: Map, regions: Sequence[Regions]) -> Map:
         """With the inside of things that show no change, because they are plain."""
         sure = moving >= _SURE
-        if sure.any():
-            for region in regions:
-                if region.cells <= _WIDE * self._geometry.cells and _moves(region, sure):
-                    np.maximum(moving[region.box], region.mask, out=moving[region.box])
+        if not sure.any():
+            return moving
+        for colour in regions:
+            for region in self._candidates(colour, sure):
+                box, mask = colour.box(region), colour.mask(region)
+                if _spans(sure[box] & mask):
+                    np.maximum(moving[box], mask, out=moving[box])
         return moving
+
+    def _candidates(self, colour: Regions, sure: Mask) -> list[int]:
+        """The regions in which enough moves, and which are not too large."""
+        count = np.bincount(colour.label[sure], minlength=len(colour.cells))
+        enough = np.maximum(_LEAST * colour.cells, colour.boxes[:, 2:].min(axis=1))
+        found = np.flatnonzero((count >= enough) & (colour.cells <= _WIDE * self._geometry.cells))
+        return [region for region in found.tolist() if region]
 
 
 def _supported(moving: Map) -> Map:
@@ -100,13 +110,10 @@ def _drifts(view: View) -> bool:
     return bool(np.hypot(np.median(view.flow.dx), np.median(view.flow.dy)) >= _DRIFT)
 
 
-def _moves(region: Region, sure: Mask) -> bool:
-    """Whether the cells of a region that move span it: its front and its back."""
-    own = sure[region.box] & region.mask
-    height, width = own.shape
-    if np.count_nonzero(own) < max(_LEAST * region.cells, min(height, width)):
-        return False
-    rows, columns = np.flatnonzero(own.any(axis=1)), np.flatnonzero(own.any(axis=0))
+def _spans(moving: Mask) -> bool:
+    """Whether what moves in a region spans its box, bool[box]: its front and its back do."""
+    height, width = moving.shape
+    rows, columns = np.flatnonzero(moving.any(axis=1)), np.flatnonzero(moving.any(axis=0))
     return bool(np.ptp(rows) + 1 >= _SPAN * height and np.ptp(columns) + 1 >= _SPAN * width)
 
 
