@@ -61,7 +61,7 @@ class Selection:
     patches: NDArray[np.uint8] | None = None  # [K, PATCH, PATCH, 3] RGB, where asked for
     device_patches: DLPack | None = None  # the same on the GPU, where asked for
     maps: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # over the Grid, by name, where asked for
-    extras: Mapping[str, Any] = field(default_factory=dict)  # further scalars for the record
+    extras: Mapping[str, Any] = field(default_factory=dict)  # further fields for the record
 
     def __len__(self) -> int:
         return len(self.x)

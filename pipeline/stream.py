@@ -159,7 +159,7 @@ class Stream:
             compiled = compiled_queries(self._encoder, queries)
         except SettingsError as error:
             raise ValueError(str(error)) from None
-        self._feedback.set_query(compiled.program)
+        self._feedback.set_query(tuple(queries), compiled.program)
         return compiled.notes
 
     def set_budget(self, budget: int) -> None:

@@ -24,7 +24,7 @@ from foveate.pipeline.sinks.shards import concatenated
 from foveate.pipeline.stream import open_stream
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = {"embedding_age": 3, "captured": 1.5, "arrived": 1.5, "latency": 0.5}
+EXTRAS = {"query": ("red",), "embedding_age": 3, "captured": 1.5, "arrived": 1.5, "latency": 0.5}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -102,7 +102,7 @@ def test_the_types_are_those_of_a_record(selections: list[Selection]) -> None:
     keyframe = dataclasses.replace(selections[0], participation=np.zeros(len(selections[0]), np.float32))
     keyframe = dataclasses.replace(keyframe, extras=EXTRAS)
     record = json.loads(orjson.dumps(record_of(keyframe, (1, 1)), option=orjson.OPT_SERIALIZE_NUMPY))
-    kinds = {"integer": int, "number": float, "boolean": bool, "string": str}
+    kinds = {"integer": int, "number": float, "boolean": bool, "string": str, "list": list}
     for field, kind, _ in table("fields"):
         value = record[codes(field)[0]]
         if kind.endswith("s"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from foveate.app.live.latency import Latencies
 from foveate.app.tally import Tally
@@ -35,7 +36,8 @@ class Watch:
         self.error: BaseException | None = None
         self.stream: Stream | None = None
         self.settings = settings
-        self.changed: dict[str, int] = {}  # settings that were changed since, by name
+        self.changed: dict[str, Any] = {}  # settings that were changed since, by name
+        self.query_notes: tuple[str, ...] = ()  # what was not understood of a changed query
         self.status = Status(shown(address))
         self._address, self._sinks = address, sinks
         self._told, self._ended = told, ended

@@ -7,13 +7,13 @@ from typing import Any
 from foveate.app.live.watch import Watch
 from foveate.pipeline.stream import Stream
 
-_KNOWN = ("budget", "keyframe_interval", "paused", "gaze")
+_KNOWN = ("query", "budget", "keyframe_interval", "gaze", "paused")
 
 
 def apply(watch: Watch, wishes: Any) -> None:
-    """Do what ``wishes``, an object of budget, keyframe_interval, paused and gaze ([x, y] or null), asks for.
+    """Do what ``wishes`` asks for: query (texts), budget, keyframe_interval, gaze ([x, y] or null), paused.
 
-    Raises ValueError, in one line, for what cannot be.
+    Raises ValueError, in one line, for what cannot be; those before it in this order are done then.
     """
     if not isinstance(wishes, dict) or not wishes:
         raise ValueError(f"send an object with some of {', '.join(_KNOWN)}")
@@ -23,6 +23,10 @@ def apply(watch: Watch, wishes: Any) -> None:
     stream = watch.stream
     if stream is None:
         raise ValueError("the source is not open yet")
+    if "query" in wishes:
+        queries = _texts(wishes["query"])
+        watch.query_notes = stream.set_query(queries)
+        watch.changed["query"] = queries
     if "budget" in wishes:
         stream.set_budget(_whole(wishes["budget"], "budget"))
         watch.changed["budget"] = wishes["budget"]
@@ -35,6 +39,12 @@ def apply(watch: Watch, wishes: Any) -> None:
         if not isinstance(wishes["paused"], bool):
             raise ValueError(f"paused must be true or false, got {wishes['paused']!r}")
         (watch.pause if wishes["paused"] else watch.resume)()
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"query must be a list of texts, got {value!r}")
+    return value
 
 
 def _whole(value: Any, name: str) -> int:

@@ -99,6 +99,10 @@ class Exhibit:
             "latency_p50": round(watch.latencies.percentile(50), 5),
             "latency_p99": round(watch.latencies.percentile(99), 5),
             "paused": watch.paused,
+            "asks": settings.embeds,
+            "encoder": settings.encoder,
+            "query": watch.changed.get("query", settings.query),
+            "query_notes": watch.query_notes,
             "budget": watch.changed.get("budget", settings.budget),
             "keyframe_interval": watch.changed.get("keyframe_interval", settings.change.keyframe_interval),
         }

@@ -123,7 +123,7 @@ class Site:
         try:
             wishes = orjson.loads(body)
             assert exhibit.watch is not None, "the exhibit has no source"
-            apply(exhibit.watch, wishes)
+            await run_in_threadpool(apply, exhibit.watch, wishes)  # a model may read the words
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 422)
         return _json(exhibit.status(request.path_params["number"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ class Fed:
     attention: Map | None  # float32[grid]
     budget: int | None = None  # instead of the settings'
     budget_changed: bool = False
-    program: Program | None = None  # the queries, where they changed
+    queries: tuple[str, ...] | None = None  # instead of the settings'
+    program: Program | None = None  # theirs; None where nothing of them is understood
     query_changed: bool = False
 
     @property
@@ -41,10 +42,12 @@ class Feedback:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._news = False  # whether anything was fed in that has not been taken
+        self._rest = Fed(None, False, None)  # what is told where there was nothing new
         self._gaze: tuple[float, float] | None = None
         self._gaze_moved = False
         self._budget: int | None = None
         self._budget_changed = False
+        self._queries: tuple[str, ...] | None = None
         self._program: Program | None = None
         self._query_changed = False
         self.keyframe_interval: int | None = None  # instead of the settings'; read by the Upload stage
@@ -65,10 +68,10 @@ class Feedback:
             self._budget, self._budget_changed = budget, True
             self._news = True
 
-    def set_query(self, program: Program | None) -> None:
-        """Look for what ``program`` says, from the next frame on; None: for nothing in particular."""
+    def set_query(self, queries: tuple[str, ...], program: Program | None) -> None:
+        """Look for ``queries``, as ``program`` says, from the next frame on; None: for nothing in particular."""
         with self._lock:
-            self._program, self._query_changed = program, True
+            self._queries, self._program, self._query_changed = queries, program, True
             self._news = True
 
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
@@ -98,7 +101,7 @@ class Feedback:
     def take(self, geometry: Geometry) -> Fed:
         """What was fed in since the last call; attention for frames of another size is dropped."""
         if not self._news:  # as for nearly every frame
-            return Fed(self._gaze, False, None, self._budget, False, self._program, False)
+            return self._rest
         with self._lock:
             self._news = False
             attention = None
@@ -114,8 +117,10 @@ class Feedback:
                 attention,
                 self._budget,
                 self._budget_changed,
+                self._queries,
                 self._program,
                 self._query_changed,
             )
             self._gaze_moved = self._budget_changed = self._query_changed = False
+            self._rest = replace(fed, gaze_moved=False, attention=None, budget_changed=False, query_changed=False)
             return fed

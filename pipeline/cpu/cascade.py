@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,7 @@ class _Cascade:
         scored = self._score(state, changed, fed)
         tokens = self._allocate(state, scored, fed)
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
-        return self._selection(state, scored, tokens), tokens
+        return self._selection(state, scored, tokens, fed), tokens
 
     def _score(self, state: State, changed: Mask, fed: Fed) -> _Scored:
         valid, trust, flow = self._carry(state, changed)
@@ -227,7 +227,7 @@ class _Cascade:
             self._reader.paint(levels, tokens)
         return tokens
 
-    def _selection(self, state: State, scored: _Scored, tokens: Tokens) -> Selection:
+    def _selection(self, state: State, scored: _Scored, tokens: Tokens, fed: Fed) -> Selection:
         update, frame, scores = state.update, state.update.frame, scored.scores
         coverage = Coverage(tokens, self._geometry)
         maps = [values for values in scores if values is not None]
@@ -253,14 +253,15 @@ class _Cascade:
             fresh=ages.fresh,
             patches=patches(state.levels, tokens, frame.colour) if self._settings.patches else None,
             maps={name: self._map(name, state, scored) for name in self._settings.maps},
-            extras=self._extras(),
+            extras=self._extras(fed),
         )
 
-    def _extras(self) -> dict[str, int | None]:
-        """How old the embeddings are, where they can be: those of a model."""
-        if self._interest is None or self._settings.encoder == "attributes":
-            return {}
-        return {"embedding_age": self._interest.age}
+    def _extras(self, fed: Fed) -> dict[str, Any]:
+        """Another query, on the first frame that answers it; how old the embeddings are, where they can be."""
+        extras: dict[str, Any] = {"query": fed.queries} if fed.query_changed else {}
+        if self._interest is not None and self._settings.encoder != "attributes":  # those of a model
+            extras["embedding_age"] = self._interest.age
+        return extras
 
     def _map(self, name: str, state: State, scored: _Scored) -> Map:
         """One map to hand out, float32[grid]."""

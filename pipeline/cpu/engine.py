@@ -10,8 +10,9 @@ from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.cpu.upload import upload
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.query.attributes.colours import tables
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings
 
@@ -32,6 +33,8 @@ class CpuEngine:
         self._asked = asked
         self._settings = settings
         self._feedback = feedback
+        if settings.attributes:
+            tables(Colour())  # here, and not while the first pictures of a camera wait: OpenCV makes tables as well
 
     def upload(self, frames: Iterable[Frame]) -> Iterator[Update]:
         """Frames to Updates."""

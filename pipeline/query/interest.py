@@ -33,8 +33,8 @@ class Interest:
         self.age: int | None = None  # of the last frame's embeddings; None while there are none
 
     def feed(self, fed: Fed) -> None:
-        """Take in another query, if there is one."""
-        if fed.query_changed:
+        """Take in another query than that of the settings, if there is one."""
+        if fed.queries is not None:
             self._program = fed.program
 
     def look(self, view: View) -> Relevant:

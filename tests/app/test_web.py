@@ -78,14 +78,14 @@ def moving(start: Any, rtsp: Any, tmp_path: Path) -> Live:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    """A page in a real browser; what it logs as an error or a warning fails the test."""
+    """A page in a real browser; what it logs fails the test, unless the browser itself logs a refused wish."""
     if BROWSER is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     said: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         made = browser.new_page(viewport={"width": 1280, "height": 800})
-        made.on("console", lambda message: said.append(message.text))
+        made.on("console", lambda message: "status of 422" in message.text or said.append(message.text))
         made.on("pageerror", lambda error: said.append(str(error)))
         yield made
         browser.close()
@@ -139,7 +139,6 @@ def test_the_picture_moves_and_the_overlay_is_that_of_its_frame(moving: Live, pa
 def test_the_controls(moving: Live, page: Page) -> None:
     page.goto(moving.url)
     shown(page)
-    assert page.get_by_label("query", exact=False).count() == 0  # there is no query encoder yet
     page.get_by_label("Budget").fill("20")
     page.get_by_label("Keyframe interval").fill("5")
     page.get_by_role("button", name="Apply").click()
@@ -155,7 +154,64 @@ def test_the_controls(moving: Live, page: Page) -> None:
     keyframes = [i for i, record in moving.records().items() if i > index and record["keyframe"]]
     assert keyframes
     assert {after - before for before, after in pairwise(keyframes)} <= {5}
-    assert "streaming" in page.get_by_role("status").inner_text()
+    assert "streaming" in page.locator("#state").inner_text()
+
+
+def test_a_query_typed_in(moving: Live, page: Page) -> None:
+    """Case Q4: it counts from one frame on, and the overlay is that of the frame's record."""
+    page.goto(moving.url)
+    shown(page)
+    page.get_by_label("Look for").fill("red, -blue:0.5")
+    page.keyboard.press("Enter")
+    page.get_by_role("form", name="Query").get_by_text("Applied.").wait_for()
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Resume").wait_for()
+    page.wait_for_timeout(500)
+    index, count = shown(page)
+    records = moving.records()
+    (first,) = [i for i, record in records.items() if "query" in record]
+    assert records[first]["query"] == ["red", "-blue:0.5"]
+    assert first <= index
+    assert all(("participation" in record) == (i >= first) for i, record in records.items())
+    record = records[index]
+    assert count == len(record["participation"])
+    assert max(record["participation"]) > 0.5  # the test picture has a red bar
+    finest = [(x, y) for x, y, lod in zip(record["x"], record["y"], record["lod"], strict=True) if lod == 0]
+    assert pixels(page, [(x - 8, y) for x, y in finest[:5]]) == [[0xFF, 0xD1, 0x66, 255]] * len(finest[:5]) != []
+    assert json.loads(moving.get("status")[1])["sources"][0]["query"] == ["red", "-blue:0.5"]
+    page.reload()
+    wait_for(lambda: page.get_by_label("Look for").input_value() == "red, -blue:0.5")
+
+
+def test_queries_that_are_not_understood_and_none(moving: Live, page: Page) -> None:
+    page.goto(moving.url)
+    shown(page)
+    form, field = page.get_by_role("form", name="Query"), page.get_by_label("Look for")
+    field.fill("-")
+    form.get_by_role("button", name="Look").click()
+    form.get_by_text("a query must have words").wait_for()
+    assert field.input_value() == "-"  # to be mended
+    field.fill("x" * 10_000)
+    form.get_by_role("button", name="Look").click()
+    form.get_by_text("at most 1,000 characters").wait_for()
+    field.fill("rotes Auto, red")
+    form.get_by_role("button", name="Look").click()
+    form.get_by_text("rotes").wait_for()
+    wait_for(lambda: any("participation" in record for record in moving.records().values()))
+    field.fill(" ")
+    field.press("Enter")
+    wait_for(lambda: "participation" not in list(moving.records().values())[-1])
+    queries = [record["query"] for record in moving.records().values() if "query" in record]
+    assert queries == [["rotes Auto", "red"], []]
+
+
+def test_events_tell_another_query(live: Live) -> None:
+    with urllib.request.urlopen(live.url + "tokens", timeout=10) as answer:
+        assert live.post("controls/0", {"query": ["grün ☂", "white"]})[0] == 200
+        events = (json.loads(line[6:]) for line in answer if line.startswith(b"data: "))
+        event = next(event for event in events if "query" in event)
+    assert event["query"] == ["grün ☂", "white"]
+    assert "participation" in event
 
 
 def test_on_a_phone_nothing_lies_beside_the_screen(live: Live, page: Page) -> None:
@@ -194,6 +250,8 @@ def test_a_change_counts_from_the_next_frame_on(moving: Live) -> None:
         ({"gaze": [1]}, "gaze must be two numbers"),
         ({"paused": 1}, "paused must be true or false"),
         ({"colour": "red"}, "'colour' is none of"),
+        ({"query": "red"}, "query must be a list of texts"),
+        ({"query": ["red", ""]}, "a query must have words"),
         ([], "send an object"),
         (b"{", ""),
     ],
@@ -237,6 +295,7 @@ def test_a_watcher_that_does_not_read_slows_nothing(live: Live) -> None:
         urllib.request.urlopen(live.url + "frames/0", timeout=10),
         urllib.request.urlopen(live.url + "tokens", timeout=10),
     ):
+        wait_for(live.records)
         before = max(live.records())
         time.sleep(2.0)
         status = json.loads(live.get("status")[1])["sources"][0]

@@ -22,7 +22,7 @@ let chosen = 0; // the source that is shown
 let connection = null; // ends the stream of its pictures
 let gaze = null; // [x, y] in the frame's pixels
 let last = null; // the latest record and bitmap
-let touched = false; // the user is editing the form
+const touched = { asking: false, controls: false }; // the user is editing that form
 
 async function* messages(number, signal) {
   const reader = (await fetch(`/frames/${number}`, { signal })).body.getReader();
@@ -128,8 +128,8 @@ function drawGaze(scale) {
   }
 }
 
-async function send(wishes) {
-  const answer = find("answer");
+async function send(wishes, where = "answer") {
+  const answer = find(where);
   try {
     const reply = await fetch(`/controls/${chosen}`, {
       method: "POST",
@@ -137,13 +137,22 @@ async function send(wishes) {
       body: JSON.stringify(wishes),
     });
     answer.className = reply.ok ? "good" : "";
-    answer.textContent = reply.ok ? "Applied." : (await reply.text()).trim();
-    if (reply.ok) refresh();
+    answer.textContent = reply.ok ? ["Applied.", ...notesOn(wishes, await reply.json())].join(" ") : (await reply.text()).trim();
+    return reply.ok;
   } catch (error) {
     answer.className = "";
     answer.textContent = "Foveate cannot be reached.";
+    return false;
   }
 }
+
+async function submit(form, wishes, where) {
+  touched[form] = !(await send(wishes, where)); // what was refused stays, to be mended
+  refresh();
+}
+
+const notesOn = (wishes, source) => ("query" in wishes ? source.query_notes : []);
+const phrases = (text) => text.split(",").map((phrase) => phrase.trim()).filter((phrase) => phrase !== "");
 
 function look(point) {
   gaze = point;
@@ -181,7 +190,12 @@ function show(sources) {
   const pause = find("pause");
   pause.setAttribute("aria-pressed", String(source.paused));
   pause.textContent = source.paused ? "Resume" : "Pause";
-  if (!touched) {
+  find("asking").hidden = !source.asks;
+  const words = source.encoder === "attributes" ? "Colours, dark, bright, moving, still, text, places, sizes. " : "";
+  const help = `${words}Commas between several; a minus sign before what to look away from; empty for none.`;
+  if (find("query-help").textContent !== help) find("query-help").textContent = help;
+  if (!touched.asking) find("query").value = source.query.join(", ");
+  if (!touched.controls) {
     find("budget").value = source.budget;
     find("keyframe_interval").value = source.keyframe_interval;
   }
@@ -202,7 +216,8 @@ function tab(source) {
 function choose(number) {
   chosen = number;
   gaze = null;
-  touched = false;
+  touched.asking = touched.controls = false;
+  find("query-answer").textContent = find("answer").textContent = "";
   find("clear-gaze").disabled = true;
   watch(number);
   refresh();
@@ -248,11 +263,17 @@ canvas.addEventListener("keydown", (event) => {
   look(from.map((value, i) => Math.round(Math.min(size[i] - 1, Math.max(0, value + (steps[event.key][i] * size[i]) / 20)))));
 });
 
-find("controls").addEventListener("input", () => { touched = true; });
+for (const form of ["asking", "controls"]) {
+  find(form).addEventListener("input", () => { touched[form] = true; });
+}
+find("asking").addEventListener("submit", (event) => {
+  event.preventDefault();
+  submit("asking", { query: phrases(find("query").value) }, "query-answer");
+});
 find("controls").addEventListener("submit", (event) => {
   event.preventDefault();
-  touched = false;
-  send({ budget: find("budget").valueAsNumber, keyframe_interval: find("keyframe_interval").valueAsNumber });
+  const wishes = { budget: find("budget").valueAsNumber, keyframe_interval: find("keyframe_interval").valueAsNumber };
+  submit("controls", wishes, "answer");
 });
 find("pause").addEventListener("click", () => send({ paused: find("pause").getAttribute("aria-pressed") !== "true" }));
 find("clear-gaze").addEventListener("click", () => look(null));
