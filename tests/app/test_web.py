@@ -43,7 +43,9 @@ class Live:
         return self._log.read_text()
 
     def records(self) -> dict[int, dict[str, Any]]:
-        """The records so far, by index."""
+        """The records so far, by index. The first one comes a moment after "streaming" is said."""
+        if not self.file.exists():
+            return {}
         lines = self.file.read_bytes().rpartition(b"\n")[0].splitlines()[1:]
         return {record["index"]: record for record in map(json.loads, lines)}
 
