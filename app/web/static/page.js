@@ -136,11 +136,11 @@ async function send(wishes, where = "answer") {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(wishes),
     });
-    answer.className = reply.ok ? "good" : "";
+    answer.className = reply.ok ? "answer good" : "answer";
     answer.textContent = reply.ok ? ["Applied.", ...notesOn(wishes, await reply.json())].join(" ") : (await reply.text()).trim();
     return reply.ok;
   } catch (error) {
-    answer.className = "";
+    answer.className = "answer";
     answer.textContent = "Foveate cannot be reached.";
     return false;
   }
