@@ -195,7 +195,7 @@ def test_queries_that_are_not_understood_and_none(moving: Live, page: Page) -> N
     assert field.input_value() == "-"  # to be mended
     field.fill("x" * 10_000)
     form.get_by_role("button", name="Look").click()
-    form.get_by_text("at most 1,000 characters").wait_for()
+    form.get_by_text("only its first 1,000 characters count").wait_for()
     field.fill("rotes Auto, red")
     form.get_by_role("button", name="Look").click()
     form.get_by_text("rotes").wait_for()
@@ -204,7 +204,7 @@ def test_queries_that_are_not_understood_and_none(moving: Live, page: Page) -> N
     field.press("Enter")
     wait_for(lambda: "participation" not in list(moving.records().values())[-1])
     queries = [record["query"] for record in moving.records().values() if "query" in record]
-    assert queries == [["rotes Auto", "red"], []]
+    assert queries == [["x" * 10_000], ["rotes Auto", "red"], []]
 
 
 def test_events_tell_another_query(live: Live) -> None:
