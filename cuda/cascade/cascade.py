@@ -170,13 +170,13 @@ class Cascade:
         record = self._outlet.record(slot)
         count, changed, keyframe, recomputed, *_, turn = record[: HEADER.itemsize].view(np.int32).tolist()
         words = record[HEADER.itemsize :].view(np.int32).reshape(-1, TOKEN.itemsize // 4)
-        fields = words[:count].T.copy()  # one copy for all
-        level, row, column, *_, age, fresh = fields
-        score, information, perspective, participation = fields[3:7].view(np.float32)
+        # One by one: NumPy lets go of the interpreter's lock for more than 500 values, and other streams want it too.
+        level, row, column, *means, age, fresh = (words[:count, index].copy() for index in range(words.shape[1]))
+        score, information, perspective, participation = (mean.view(np.float32) for mean in means)
         told = self._told.get(slot, _Told())
         geometry = self._pixels.geometry
         lod, side = level.astype(np.uint8), np.left_shift(CELL, level)
-        y, x = fields[1:3] * side + (side >> 1)
+        half = side >> 1
         self._feedback.remember(frame.index, Tokens(lod, row, column), geometry)
         return Selection(
             index=frame.index,
@@ -186,8 +186,8 @@ class Cascade:
             keyframe=KEYFRAMES[keyframe],
             changed=changed / self._pixels.changed.nbytes,
             recomputed=recomputed / geometry.cells,
-            x=x,
-            y=y,
+            x=column * side + half,
+            y=row * side + half,
             lod=lod,
             score=score,
             information=information,

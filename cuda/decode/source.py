@@ -9,11 +9,9 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from av.bitstream import BitStreamFilterContext
 from av.error import FFmpegError
-from av.packet import Packet
-from av.video.stream import VideoStream
 
+from foveate.cuda.decode.annex_b import AnnexB
 from foveate.cuda.decode.nvdec import Nvdec, Picture, codec_problem
 from foveate.cuda.device import Device
 from foveate.cuda.frames import DeviceFrame
@@ -24,7 +22,7 @@ from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import reason_of, record_damage
 
-_ANNEX_B = {"h264": "h264_mp4toannexb", "hevc": "hevc_mp4toannexb"}
+_ANNEX_B = {"h264", "hevc"}
 _LOG = logging.getLogger("foveate")
 
 
@@ -136,9 +134,8 @@ class DeviceSource:
 
     def _packets(self) -> Iterator[tuple[bytes, int]]:
         """Data in the form that the hardware takes, and timestamps."""
-        stream = self._feed.stream
-        name = _ANNEX_B.get(self._feed.decoder.name)
-        convert = BitStreamFilterContext(name, stream).filter if name else _as_it_is
+        decoder = self._feed.decoder
+        in_form = AnnexB(decoder.name, decoder.extradata or b"").convert if decoder.name in _ANNEX_B else _as_it_is
         last = 0
         try:
             for packet in self._feed.packets():
@@ -150,12 +147,11 @@ class DeviceSource:
                 if packet.is_discard:
                     self._dropped.add(ticks)
                 try:
-                    parts = convert(packet)
-                except FFmpegError as error:  # what it holds is no picture
-                    record_damage(self.damage, f"a picture could not be decoded: {reason_of(error)}")
+                    data = in_form(bytes(packet))
+                except ValueError as error:  # what it holds is no picture
+                    record_damage(self.damage, f"a picture could not be decoded: {error}")
                     continue
-                for part in parts:
-                    yield bytes(part), ticks
+                yield data, ticks
         except FFmpegError as error:
             record_damage(self.damage, f"reading stopped: {reason_of(error)}")
 
@@ -169,5 +165,5 @@ class DeviceSource:
             record_damage(self.damage, reason, max(missing, 1) if announced else 1)
 
 
-def _as_it_is(packet: Packet[VideoStream]) -> list[Packet[VideoStream]]:
-    return [packet]
+def _as_it_is(packet: bytes) -> bytes:
+    return packet
