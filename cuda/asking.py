@@ -1,7 +1,8 @@
 """Queries on the GPU: the host's part of a frame, between its pixels and its scores.
 
 What cells are like is worked out by the CPU engine's own code, from levels that the device hands over: embeddings have
-their pace, and the regions of a picture are no work for a GPU. So both engines find the same.
+their pace, and the regions of a picture are no work for a GPU. So both engines find the same. What is relevant among
+them is found on the device.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.device import Stream
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.query.relevance import Relevance
 from foveate.cuda.state import KEYFRAMES, PixelState, PlaneLevels
 from foveate.pipeline.cascade.cache import Cache, Flow, Map
 from foveate.pipeline.cascade.feedback import Fed
@@ -27,7 +29,7 @@ from foveate.pipeline.native.attributes import COLOUR_LEVEL, STROKE_LEVEL
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
-from foveate.pipeline.query.program import COEFFICIENTS
+from foveate.pipeline.query.program import COEFFICIENTS, Program
 from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.settings import Settings
 
@@ -98,8 +100,9 @@ class Asking:
         self._frame = handed(pixels.frame)
         self._changed, self._written, self._flow = handed(pixels.changed), handed(pixels.written), handed(arrays.flow)
         self._levels = _levels(pixels.planes, handed) if settings.attributes else None
-        self._sent = memory.pinned(geometry.grid, np.float32)
-        self._sent_embeddings = memory.pinned(self.embeddings.shape, np.float32)
+        self._sent = memory.pinned(self.embeddings.shape, np.float32)
+        self._relevance = Relevance(memory.device, geometry)
+        self._program: Program | None = None  # what was asked last
 
     def fetch(self, stream: Stream) -> None:
         """Enqueue the copies of what ``look`` reads, behind the frame's pixels and flow."""
@@ -109,7 +112,7 @@ class Asking:
             driver.memcpy_dtoh_async(host, array.pointer, stream)
 
     def look(self, frame: AnyFrame, fed: Fed, stream: Stream) -> DeviceArray | None:
-        """Enqueue the upload of ``frame``'s participation, float32[grid]; None where nothing is asked, or known yet.
+        """Enqueue what makes ``frame``'s participation, float32[grid]; None where nothing is asked, or known yet.
 
         What was fetched must have arrived.
         """
@@ -119,30 +122,35 @@ class Asking:
         flow, valid = self._follow(update, changed)
         self._interest.feed(fed)
         view = View(frame, self._geometry, update.keyframe, changed, flow, valid, self._grid)
-        found = self._interest.look(view)
+        self._interest.look(view)
         self._ages.renew(valid)
-        self._sent_embeddings[:] = found.inputs[:COEFFICIENTS]
-        self.embeddings.copy_from(self._sent_embeddings, stream)
-        if found.participation is None:
+        self._sent[:] = self._interest.coefficients
+        self.embeddings.copy_from(self._sent, stream)
+        return self._answer(self._interest.program, stream)
+
+    def _answer(self, program: Program | None, stream: Stream) -> DeviceArray | None:
+        if program is None:
             return None
-        self._sent[:] = found.participation
-        self._participation.copy_from(self._sent, stream)
+        if program is not self._program:
+            self._relevance.ask(program, stream)
+            self._program = program
+        self._relevance.enqueue(self.embeddings, self._participation, stream)
         return self._participation
 
-    @property
-    def age(self) -> int | None:
-        """Of the last frame's embeddings, in frames; None while there are none."""
-        return self._interest.age
+    def extras(self, fed: Fed) -> dict[str, Any]:
+        """For the last frame's record; see Interest."""
+        return self._interest.extras(fed)
 
     def map(self, name: str) -> Map:
         """The last frame's map "query" or "query:TEXT", or its channel clip<index> or text: float32[grid]."""
         if name.startswith(EMBEDDING):
-            return self._interest.coefficients(int(name.removeprefix(EMBEDDING)))
+            return self._interest.coefficients[int(name.removeprefix(EMBEDDING))].copy()
         return self._grid[name] if name in self._grid else self._interest.map(name)
 
     def close(self) -> None:
-        """End the embedder's threads. Safe to call twice."""
+        """End the embedder's threads, and give memory back. Safe to call twice."""
         self._interest.close()
+        self._relevance.free()
 
     def _update(self) -> Written:
         state = self._frame.reshape(-1)[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class _Told(NamedTuple):
     """What the host knows of a frame's queries."""
 
     asked: bool = False  # whether anything takes part
-    age: int | None = None  # of the embeddings, in frames
+    extras: Mapping[str, Any] = MappingProxyType({})  # for the record
 
 
 class Step(Protocol):
@@ -149,7 +150,7 @@ class Cascade:
         self._carry.ask(taking, self._fed.query_changed)
         self._emit.ask(taking)
         self._maps.ask(slot)
-        self._told[slot] = _Told(taking is not None, self.asking.age)
+        self._told[slot] = _Told(taking is not None, self.asking.extras(self._fed))
 
     def enqueue(self, stream: Stream) -> None:
         """The frame's other kernels: ``steps``, behind ``prepare``. Neither allocates nor waits: it can be captured."""
@@ -198,7 +199,7 @@ class Cascade:
             patches=self._outlet.on_host(slot, count),
             device_patches=self._outlet.on_device(slot, count),
             maps=self._maps.read(slot, turn),
-            extras={} if told.age is None else {"embedding_age": told.age},
+            extras=told.extras,
         )
 
     def channels(self) -> dict[str, DeviceArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,8 @@ class _Cascade:
         self._interest.feed(fed)
         update = state.update
         view = View(update.frame, self._geometry, update.keyframe, changed, flow, valid, state.grid)
-        return self._interest.look(view).participation
+        self._interest.look(view)
+        return self._interest.participation()
 
     def close(self) -> None:
         """End the embedder's threads."""
@@ -253,15 +254,8 @@ class _Cascade:
             fresh=ages.fresh,
             patches=patches(state.levels, tokens, frame.colour) if self._settings.patches else None,
             maps={name: self._map(name, state, scored) for name in self._settings.maps},
-            extras=self._extras(fed),
+            extras={} if self._interest is None else self._interest.extras(fed),
         )
-
-    def _extras(self, fed: Fed) -> dict[str, Any]:
-        """Another query, on the first frame that answers it; how old the embeddings are, where they can be."""
-        extras: dict[str, Any] = {"query": fed.queries} if fed.query_changed else {}
-        if self._interest is not None and self._settings.encoder != "attributes":  # those of a model
-            extras["embedding_age"] = self._interest.age
-        return extras
 
     def _map(self, name: str, state: State, scored: _Scored) -> Map:
         """One map to hand out, float32[grid]."""
@@ -278,7 +272,7 @@ class _Cascade:
         if self._interest is not None and name.startswith("query"):
             return self._interest.map(name.removesuffix("_similarity"))
         if self._interest is not None and name.startswith(EMBEDDING):
-            return self._interest.coefficients(int(name.removeprefix(EMBEDDING)))
+            return self._interest.coefficients[int(name.removeprefix(EMBEDDING))].copy()
         if name in state.grid:
             return state.grid[name]
         if name in _COLOURS:

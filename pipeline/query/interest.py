@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,6 @@ from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import Embedder, View, place
 from foveate.pipeline.query.program import COEFFICIENTS, INPUTS, Map, Program, participation, relevance
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Relevant:
-    """One frame's."""
-
-    inputs: Map  # float32[INPUTS, grid]; overwritten by the next frame
-    participation: Map | None  # float32[grid] in [0, 1]; None where there is no query, or no embedding yet
 
 
 class Interest:
@@ -37,15 +29,25 @@ class Interest:
         if fed.queries is not None:
             self._program = fed.program
 
-    def look(self, view: View) -> Relevant:
-        """The relevance of one frame's cells."""
+    def look(self, view: View) -> None:
+        """Bring the embeddings up to one frame."""
         embedded = self._embedder.update(view)
         self.age = None if embedded is None else embedded.age
-        if embedded is None:
-            self._inputs[:COEFFICIENTS] = 0
-            return Relevant(self._inputs, None)
-        self._inputs[:COEFFICIENTS] = embedded.coefficients
-        return Relevant(self._inputs, self._participation(self._program))
+        self._inputs[:COEFFICIENTS] = 0 if embedded is None else embedded.coefficients
+
+    @property
+    def program(self) -> Program | None:
+        """What the last frame is asked; None where there is no query, or no embedding yet."""
+        return None if self.age is None else self._program
+
+    def participation(self) -> Map | None:
+        """How much each cell of the last frame takes part, float32[grid] in [0, 1]; None where nothing is asked."""
+        return self._participation(self._program)
+
+    def extras(self, fed: Fed) -> dict[str, Any]:
+        """For the record: another query, on the first frame that it is asked of; how old a model's embeddings are."""
+        told: dict[str, Any] = {"query": fed.queries} if fed.query_changed else {}
+        return told if self._asked.encoder.name == "attributes" else {**told, "embedding_age": self.age}
 
     @property
     def settled(self) -> bool:
@@ -57,9 +59,10 @@ class Interest:
         found = self._participation(self._program if name == "query" else self._asked.maps[name])
         return np.zeros(self._inputs.shape[1:], np.float32) if found is None else found
 
-    def coefficients(self, index: int) -> Map:
-        """The last frame's channel clip<index>, float32[grid]."""
-        return self._inputs[index].copy()
+    @property
+    def coefficients(self) -> Map:
+        """The last frame's embedding channels, float32[COEFFICIENTS, grid]; overwritten by the next frame's."""
+        return self._inputs[:COEFFICIENTS]
 
     def close(self) -> None:
         """End the embedder's threads. Safe to call twice."""

@@ -100,6 +100,7 @@ def test_a_query_asked_on_the_way_is_that_of_a_run_from_the_beginning(samples: P
     changed, whole = select((), ("green",)), select(("green",), None)
     assert changed[0].participation is None
     assert changed[-1].participation is not None
+    assert [selection.extras for selection in changed if selection.extras] == [{"query": ("green",)}]
     assert tokens(changed[-1]) == tokens(whole[-1])
     np.testing.assert_allclose(changed[-1].participation, whole[-1].participation, atol=1e-6)
 
