@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -38,6 +40,22 @@ def refuse_source(path: Path, header: Header) -> None:
     """Raise SinkError where ``path`` is the very file that the stream is read from."""
     if os.path.exists(path) and os.path.exists(header.source) and path.samefile(header.source):  # noqa: PTH110
         raise SinkError(f"cannot write {path}: it is the source itself; name another file")
+
+
+def hold(descriptor: int, path: Path) -> None:
+    """Keep other programs that ask from writing the open file, until it is closed. Raises SinkError if one does.
+
+    Pipes and devices are anyone's; a file system that knows no locks has none.
+    """
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SinkError(f"cannot write {path}: another program is writing it; name another file") from None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise cannot_write(path, error) from error
 
 
 def claim(path: Path, header: Header) -> None:

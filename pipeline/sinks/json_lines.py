@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks.destination import cannot_write, refuse_source
+from foveate.pipeline.sinks.destination import cannot_write, hold, refuse_source
 from foveate.pipeline.sinks.header import header_json
 
 STANDARD_OUTPUT: Final = "-"
@@ -140,9 +141,17 @@ def _four_decimals(values: NDArray[np.float32]) -> NDArray[np.float64]:
 def _created(path: Path, header: Header) -> int:
     refuse_source(path, header)
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise cannot_write(path, error) from error
+    try:
+        hold(descriptor, path)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.ftruncate(descriptor, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _standard_output() -> int:

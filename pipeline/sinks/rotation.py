@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks.destination import cannot_write, refuse_source
+from foveate.pipeline.sinks.destination import cannot_write, hold, refuse_source
 from foveate.pipeline.sinks.json_lines import JsonLinesSink
 
 _BLOCK = 65_536  # bytes read at a time from the end of a file
@@ -103,8 +103,12 @@ class RotatingLinesSink:
 
 
 def _cut_to_whole_lines(path: Path) -> int:
-    """Cut a half line off the end of a file. Returns how many lines it has, at most 2 counted."""
+    """Cut a half line off the end of a file. Returns how many lines it has, at most 2 counted.
+
+    Raises SinkError where another program is writing it.
+    """
     with path.open("r+b") as file:
+        hold(file.fileno(), path)
         end = whole = file.seek(0, os.SEEK_END)
         while whole > 0:
             begin = max(0, whole - _BLOCK)

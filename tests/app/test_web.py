@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,21 @@ def test_a_watcher_that_does_not_read_slows_nothing(live: Live) -> None:
         status = json.loads(live.get("status")[1])["sources"][0]
         assert max(live.records()) >= before + 25  # 40 at 20 a second
         assert status["dropped"] <= 2
+
+
+def test_a_page_left_open_fifty_times_leaves_nothing(live: Live) -> None:
+    descriptors = Path(f"/proc/{live.process.pid}/fd")
+    wait_for(live.records)
+    before = len(list(descriptors.iterdir()))
+    with ExitStack() as stack:
+        for _ in range(25):
+            for path in ("frames/0", "tokens"):
+                stack.enter_context(urllib.request.urlopen(live.url + path, timeout=20))
+        assert len(list(descriptors.iterdir())) >= before + 50
+        assert live.get("healthz")[0] == 200
+    wait_for(lambda: len(list(descriptors.iterdir())) <= before + 1)  # one is the listening thread's, now and then
+    last = max(live.records())
+    wait_for(lambda: max(live.records()) > last)
 
 
 def test_health_tells_a_lost_server(live: Live, mjpeg: Any) -> None:

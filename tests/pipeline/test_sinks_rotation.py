@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from foveate.pipeline.errors import SinkError
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks import Rotation, open_sink
+from foveate.pipeline.sinks.json_lines import JsonLinesSink
 from foveate.pipeline.sinks.rotation import RotatingLinesSink
 
 NEVER = Rotation()
@@ -30,6 +34,11 @@ def write(path: Path, indices: range, rotation: Rotation = NEVER) -> None:
     for index in indices:
         sink.write(FRAME, selection(index))
     sink.close()
+
+
+def fill(sink: RotatingLinesSink, count: int) -> None:
+    for index in range(count):
+        sink.write(FRAME, selection(index))
 
 
 def indices(path: Path) -> list[int]:
@@ -83,6 +92,41 @@ def test_a_file_without_a_record_is_written_over(left: bytes, tmp_path: Path) ->
     write(path, range(2))
     assert [entry.name for entry in tmp_path.iterdir()] == ["tokens.jsonl"]
     assert indices(path) == [0, 1]
+
+
+@pytest.mark.parametrize("rotation", [NEVER, Rotation(size=1)])
+def test_a_file_that_another_program_writes_is_left_alone(rotation: Rotation, tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    first = RotatingLinesSink(str(path), Rotation(seconds=3600.0))
+    first.open(HEADER)
+    first.write(FRAME, selection(0))
+    for second in (RotatingLinesSink(str(path), rotation), JsonLinesSink(str(path))):
+        with pytest.raises(SinkError, match="another program is writing it"):
+            second.open(HEADER)
+    first.write(FRAME, selection(1))
+    first.close()
+    assert indices(path) == [0, 1]
+    write(path, range(1), rotation)
+    assert indices(tmp_path / "tokens-000001.jsonl") == [0, 1]
+
+
+def test_a_full_disk_ends_behind_the_last_whole_line(tmp_path: Path) -> None:
+    """The limit on a file's size stands for the disk: both take a part of a line, and then nothing."""
+    path = tmp_path / "tokens.jsonl"
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sink = RotatingLinesSink(str(path), NEVER)
+    sink.open(HEADER)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1000, before[1]))
+        with pytest.raises(SinkError, match="cannot write"):
+            fill(sink, 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    sink.close()
+    whole = indices(path)
+    assert whole == list(range(len(whole)))
+    assert len(whole) >= 1
 
 
 def test_a_half_line_longer_than_a_block_is_cut(tmp_path: Path) -> None:
