@@ -61,7 +61,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
     _check_outputs(out, parsed.overlay, len(addresses))
     return LiveArguments(
         addresses,
-        settings if parsed.web is None else _asked_later(settings),
+        settings if parsed.web is None else settings.model_copy(update={"keep_embeddings": True}),
         out,
         parsed.overlay,
         _rotation(parsed),
@@ -70,12 +70,6 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
         parsed.web_token,
         parsed.quiet,
     )
-
-
-def _asked_later(settings: Settings) -> Settings:
-    """The settings for a page on which a query can be typed in; the CUDA engine has none."""
-    keeps = settings.keep_embeddings or settings.engine != "cuda"
-    return settings.model_copy(update={"keep_embeddings": keeps})
 
 
 def _rotation(parsed: object) -> Rotation:
