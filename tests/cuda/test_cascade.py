@@ -25,6 +25,8 @@ from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.query.asked import asked, compiled_queries
+from foveate.pipeline.query.attributes.encoder import AttributesEncoder
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources import open_source
@@ -99,6 +101,7 @@ class Pair:
         self.pictures: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []  # luma of level 4, of the flow level
         self._device, self._memory, self._stream = device, memory, stream
         self._settings = settings
+        self._asked = asked(settings)
         self.ours, self.theirs = Feedback(), Feedback()
         self._flow: Flow | None = None
         self.cascade: Cascade | None = None
@@ -107,7 +110,7 @@ class Pair:
     def run(self, frames: Iterator[Frame]) -> Iterator[tuple[Selection, Selection]]:
         """Yield the GPU's and the CPU's Selection of each frame."""
         states: list[State] = []
-        for step in cascade(self._tapped(frames, states), self._settings, self.theirs):
+        for step in cascade(self._tapped(frames, states), self._settings, self.theirs, self._asked):
             yield self._select(states.pop()), step.selection
 
     def _tapped(self, frames: Iterator[Frame], states: list[State]) -> Iterator[State]:
@@ -127,10 +130,13 @@ class Pair:
             self.free()
             self._loaded = Loaded(self._memory, self._stream, state)
             arguments = self._device, self._loaded.pixels, self._settings, self.ours, self._stream
-            self.cascade = Cascade(*arguments, flow=(lambda _: self._flow) if self._given else None)
+            flow = (lambda _: self._flow) if self._given else None
+            self.cascade = Cascade(*arguments, flow=flow, asked=self._asked)
         fed = self.cascade.begin(state.update.frame.index, self._stream)
         self._loaded.load(state, fed, self.cascade.budget)
         self.cascade.prepare(self._stream)
+        if self.cascade.asking is not None:
+            self.cascade.ask(state.update.frame, 0, self._stream)
         self.cascade.enqueue(self._stream)
         self.cascade.fetch(0, self._stream)
         self._stream.synchronize()
@@ -372,3 +378,28 @@ def test_real_clips(pairs: Any, samples: Path, clip: str, memory_of: str) -> Non
         source.close()
     print(f"{clip}, {memory_of}: {missing} of {total} tokens differ")
     assert missing <= 0.01 * total
+
+
+@pytest.mark.parametrize("reader", ["frame", "stream"])
+@pytest.mark.parametrize("merge", [1, 2])
+def test_queries(reader: Any, merge: Any, pairs: Any) -> None:
+    """Asked from the start, asked something else, and nothing any more: the same tokens, participation and maps."""
+    names = ("query", "query:moving", "clip11", "text")
+    allocation = {"memory": reader, "merge": merge}
+    pair = pairs(Settings(budget=60, query=("dark", "-left:0.5"), maps=names, allocation=allocation))
+    programs = {4: compiled_queries(AttributesEncoder(), ["moving", "bright"]).program, 8: None}
+    for index, (mine, cpu) in enumerate(pair.run(stirred(290, 330, 12))):
+        assert (mine.participation is None) == (cpu.participation is None) == (index > 8)
+        assert (mine.x.tolist(), mine.y.tolist(), mine.lod.tolist()) == (
+            cpu.x.tolist(),
+            cpu.y.tolist(),
+            cpu.lod.tolist(),
+        )
+        for name in ("score", "information", "perspective", *(["participation"] if index <= 8 else [])):
+            np.testing.assert_allclose(getattr(mine, name), getattr(cpu, name), atol=1e-5, err_msg=name)
+        for name in names:
+            np.testing.assert_allclose(mine.maps[name], cpu.maps[name], atol=1e-5, err_msg=name)
+        assert mine.extras == cpu.extras
+        if index in programs:
+            for feedback in (pair.ours, pair.theirs):
+                feedback.set_query(("moving", "bright") if programs[index] else (), programs[index])
