@@ -8,6 +8,7 @@ long the reader has not caught up tells these apart (as CoDel does for packets: 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,8 @@ from foveate.pipeline.channel import Channel
 FEW = 3  # pictures that may wait for a reader who is too slow for good
 _MOST = 32  # that may wait for one who was busy for a moment
 _BYTES = 64 << 20  # that these may take
-_PATIENCE = 0.4  # seconds that the reader gets to catch up
+_PATIENCE = 1.0  # seconds that the reader gets to catch up
+_OLDEST = 0.35  # seconds that a picture may wait meanwhile
 
 
 class Backlog(Channel):
@@ -27,6 +29,7 @@ class Backlog(Channel):
         self._now = now
         self._most = FEW
         self._caught_up = now()  # when the reader was last found to have taken everything
+        self._times: deque[float] = deque(maxlen=_MOST)  # when the latest items were put
 
     def allow(self, size: int) -> None:
         """Let as many items of ``size`` bytes wait as memory allows. Never fewer than before."""
@@ -41,6 +44,11 @@ class Backlog(Channel):
         if self._items.empty():
             self._caught_up = now
         most = FEW if now - self._caught_up > _PATIENCE else self._most
-        while self._items.qsize() >= most:
+        while (waiting := self._items.qsize()) >= most or (waiting >= FEW and now - self._put(waiting) > _OLDEST):
             self._drop_oldest()
         super().put(item)
+        self._times.append(now)
+
+    def _put(self, waiting: int) -> float:
+        """When the oldest of so many waiting items was put."""
+        return self._times[-min(waiting, len(self._times))]
