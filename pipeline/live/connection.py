@@ -16,6 +16,7 @@ from av.video.frame import VideoFrame
 from foveate.pipeline.channel import Cancelled, Channel
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Damage
+from foveate.pipeline.live.allocator import give_back
 from foveate.pipeline.live.backlog import Backlog
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.pace import Pace
@@ -72,6 +73,7 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - it goes to the thread that reads the channel
             self.error = error
         finally:
+            give_back()
             self.channel.close()
 
     def _decode(self, feed: LiveFeed) -> None:
