@@ -166,7 +166,7 @@ def _one_line(box: str, command: str) -> str:
     kind, _, rest = said.partition(": ")
     word = rest.split(", ")[0]
     if kind == "Unrecognized options":
-        hint = nearest(word, spellings(command)).rstrip("? ")
+        hint = nearest(word, [flag for flag in spellings(command) if flag != word]).rstrip("? ")
         return f"unknown option {word}" + (f"; {hint}?" if hint else "") if word[:1] == "-" else f"unexpected {word!r}"
     if kind.startswith("Missing from"):
         return f"{rest.split()[0]} is missing"

@@ -140,6 +140,15 @@ def test_wrong_arguments(flags: list[str], part: str, capsys: pytest.CaptureFixt
     assert part in told.err
 
 
+def test_a_flag_of_another_command_is_not_its_own_suggestion(
+    tiny_clip: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", str(tiny_clip), "--engine", "cpu"]) == 2
+    told = capsys.readouterr().err
+    assert "unknown option --engine" in told
+    assert "mean --engine?" not in told
+
+
 def test_without_sample_clips_one_line_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
