@@ -20,6 +20,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu import cascade as cpu_cascade
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Frame
+from foveate.pipeline.query.asked import asked
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import AllocationSettings, Settings, SourceSettings
 from foveate.pipeline.sinks.overlay import OverlaySink
@@ -31,6 +32,7 @@ EQUAL = 0.99
 """Share of tokens that both engines choose: maps differ in their last bits, which moves tokens at the cut."""
 START = "import sys; from foveate.app.main import entry; sys.exit(entry())"
 CLIPS = ["pedestrians", "bunny", "tree"]
+QUERIES = {"pedestrians": ("moving", "-left:0.5"), "bunny": ("pink", "large green"), "tree": ("dark",)}
 
 
 def run(engine: Any, frames: list[Frame]) -> list[Selection]:
@@ -355,3 +357,56 @@ def test_what_the_hardware_cannot_decode_is_decoded_on_the_cpu(
         assert len(list(stream)) == 3
     assert [note for note in stream.header.notes if note.startswith("decoded on the CPU: ")]
     assert len([record for record in caplog.records if "decoded on the CPU" in record.message]) == 1
+
+
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+@pytest.mark.parametrize("clip", CLIPS)
+def test_both_engines_answer_the_same(
+    clip: str, memory: Any, samples: Path, recorded_flow: dict[int, Flow | None]
+) -> None:
+    maps = ("query", "query:bright", "clip0", "clip12", "text")
+    settings = Settings(query=QUERIES[clip], maps=maps, allocation=AllocationSettings(memory=memory))
+    frames = read(samples / f"{clip}.mp4", 45)
+    expected = run(CpuEngine(settings, Feedback(), asked(settings)), frames)
+    chosen = run(CudaEngine(settings, Feedback(), asked(settings), recorded_flow.get), frames)
+    share = equal_share(chosen, expected)
+    print(f"{clip}, {memory}: {share:.4%} of tokens equal")
+    assert share >= EQUAL
+    for mine, cpu in zip(chosen, expected, strict=True):
+        for name in maps:
+            assert np.abs(mine.maps[name] - cpu.maps[name]).mean() < 1e-3, name
+        if tokens(mine) == tokens(cpu):
+            assert mine.participation is not None
+            assert cpu.participation is not None
+            np.testing.assert_allclose(mine.participation, cpu.participation, atol=1e-3)
+
+
+def test_a_query_asked_on_the_way_is_that_of_a_run_from_the_beginning(samples: Path) -> None:
+    def select(first: tuple[str, ...], then: tuple[str, ...] | None) -> list[Selection]:
+        alone = {"cache": {"enabled": False}, "source": {"frames": 12}, "keep_embeddings": True}
+        found = []
+        with open_stream(str(samples / "bunny.mp4"), engine="cuda", query=first, **alone) as stream:
+            assert stream.header.config["engine"] == "cuda"
+            for selection in stream:
+                found.append(selection)
+                if selection.index == 3 and then is not None:
+                    stream.set_query(then)
+        return found
+
+    changed, whole = select((), ("green",)), select(("green",), None)
+    assert changed[0].participation is None
+    assert changed[-1].participation is not None
+    assert [selection.extras for selection in changed if selection.extras] == [{"query": ("green",)}]
+    assert tokens(changed[-1]) == tokens(whole[-1])
+    np.testing.assert_allclose(changed[-1].participation, whole[-1].participation, atol=1e-6)
+
+
+def test_what_the_hardware_decodes_can_be_asked(samples: Path) -> None:
+    path = str(samples / "pedestrians.mp4")
+    both: list[list[Selection]] = []
+    alone = {"cache": {"enabled": False}, "source": {"frames": 10}}  # without flow both agree
+    for engine in ("cuda", "cpu"):
+        with open_stream(path, engine=engine, query=("red",), **alone) as stream:
+            both.append(list(stream))
+    for mine, cpu in zip(*both, strict=True):
+        assert len(tokens(mine) & tokens(cpu)) >= EQUAL * len(cpu)
