@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, grid_of, units_of
+from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, grid_of, record_size, units_of
 from foveate.cuda.device import Stream
 from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import PixelState
@@ -52,9 +52,9 @@ class Arrays:
     leaf2: DeviceArray  # float32[units / 16]
     leaf3: DeviceArray  # float32[units / 16]: shares of the leaves of level 3
     leaf4: DeviceArray  # float32[units / 16]
-    header: DeviceArray  # HEADER, shape (1,); the tokens follow it
+    header: DeviceArray  # HEADER, shape (1,); the columns follow it
+    record: DeviceArray  # uint8: header and columns, as they are copied to the host
     tokens: DeviceArray  # TOKEN[most]
-    record: DeviceArray  # uint8: header and tokens, as they are copied to the host
 
     def carried(self, name: str) -> DeviceArray:
         """float32[turns, grid] of one of MAPS."""
@@ -72,7 +72,7 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
     def floats(name: str, *shape: int) -> DeviceArray:
         return memory.array(name, shape, np.float32, stream)
 
-    record = memory.array("tokens", (HEADER.itemsize + most * TOKEN.itemsize,), np.uint8, stream)
+    record = memory.array("record", (record_size(most),), np.uint8, stream)
     return Arrays(
         choice=memory.array("choice", (), CHOICE, stream),
         fed=memory.array("fed", (1,), np.int32, stream),
@@ -94,8 +94,8 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
         leaf3=floats("leaf3", units // 16),
         leaf4=floats("leaf4", units // 16),
         header=DeviceArray("header", (1,), HEADER, record.pointer),
-        tokens=DeviceArray("token list", (most,), TOKEN, record.pointer + HEADER.itemsize),
         record=record,
+        tokens=memory.array("tokens", (most,), TOKEN, stream),
     )
 
 

@@ -23,12 +23,22 @@ struct Choice {
 
 struct Token {
     int lod, row, column;  // row and column in units of (16 * 2^lod) pixels
-    float score, information, perspective, participation;  // the last is 0 without a query
-    int age;    // frames since its pixels changed
-    int fresh;  // 1: changed or moved since last emitted there
 };
 
-// What the host reads of a frame; `tokens` follow.
+// What the host reads of each token: columns that follow the Header, one value for each token.
+struct Columns {
+    int* x;  // of the centre, in level-0 pixels
+    int* y;
+    int* age;  // frames since its pixels changed
+    float* score;
+    float* information;
+    float* perspective;
+    float* participation;  // 0 without a query
+    u8* lod;
+    u8* fresh;  // 1: changed or moved since last emitted there
+};
+
+// What the host reads of a frame; Columns follow.
 struct Header {
     int count;
     int changed;     // tiles

@@ -17,7 +17,7 @@ from foveate.cuda.cascade.clusters import Clusters
 from foveate.cuda.cascade.compare import Compare
 from foveate.cuda.cascade.emit import Emit
 from foveate.cuda.cascade.flow import FlowSearch
-from foveate.cuda.cascade.layout import CONCLUSION, HEADER, TOKEN
+from foveate.cuda.cascade.layout import CONCLUSION
 from foveate.cuda.cascade.maps import Maps
 from foveate.cuda.cascade.outlet import Outlet
 from foveate.cuda.cascade.three_stage import ThreeStage
@@ -27,10 +27,8 @@ from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback
-from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import BY_NAME, EMBEDDING
-from foveate.pipeline.geometry import CELL
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.program import COEFFICIENTS
 from foveate.pipeline.selection import Selection
@@ -44,6 +42,9 @@ class _Told(NamedTuple):
 
     asked: bool = False  # whether anything takes part
     extras: Mapping[str, Any] = MappingProxyType({})  # for the record
+
+
+_NOTHING = _Told()
 
 
 class Step(Protocol):
@@ -168,18 +169,10 @@ class Cascade:
 
     def selection(self, frame: AnyFrame, slot: int) -> Selection:
         """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
-        record = self._outlet.record(slot)
-        count, changed, keyframe, recomputed, *_, turn = record[: HEADER.itemsize].view(np.int32).tolist()
-        words = record[HEADER.itemsize :].view(np.int32).reshape(-1, TOKEN.itemsize // 4)
-        # One by one: NumPy lets go of the interpreter's lock for more than 500 values, and other streams want it too.
-        level, row, column, *means, age, fresh = (words[:count, index].copy() for index in range(words.shape[1]))
-        score, information, perspective, participation = (mean.view(np.float32) for mean in means)
-        told = self._told.get(slot, _Told())
-        geometry = self._pixels.geometry
-        lod, side = level.astype(np.uint8), np.left_shift(CELL, level)
-        half = side >> 1
-        self._feedback.remember(frame.index, Tokens(lod, row, column), geometry)
-        return Selection(
+        (count, changed, keyframe, recomputed, *_, turn), columns = self._outlet.record(slot)
+        x, y, age, score, information, perspective, participation, lod, fresh = columns
+        told, geometry = self._told.get(slot, _NOTHING), self._pixels.geometry
+        selection = Selection(
             index=frame.index,
             time=frame.seconds,
             width=frame.width,
@@ -187,20 +180,22 @@ class Cascade:
             keyframe=KEYFRAMES[keyframe],
             changed=changed / self._pixels.changed.nbytes,
             recomputed=recomputed / geometry.cells,
-            x=column * side + half,
-            y=row * side + half,
+            x=x,
+            y=y,
             lod=lod,
             score=score,
             information=information,
             perspective=perspective,
             participation=participation if told.asked else None,
             age=age,
-            fresh=fresh.astype(np.bool_),
+            fresh=fresh,
             patches=self._outlet.on_host(slot, count),
             device_patches=self._outlet.on_device(slot, count),
             maps=self._maps.read(slot, turn),
             extras=told.extras,
         )
+        self._feedback.remember(selection, geometry)
+        return selection
 
     def channels(self) -> dict[str, DeviceArray]:
         """The channels kept here, by name: float32[grid], or float32[turns, grid] of which one is this frame's."""

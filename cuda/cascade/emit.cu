@@ -13,7 +13,8 @@ struct Emit {
     const FrameState* frame;
     const Choice* choice;
     Header* header;
-    Token* tokens;
+    Columns columns;
+    const Token* tokens;
     const float* scores;       // [3][cells]
     const float* participation;  // [cells]; null: there is no query
     const int* age;            // [cells]
@@ -60,14 +61,15 @@ __device__ inline int block_least(int value, int* partial)
     return least;
 }
 
-// The token's scores, age and freshness from the cells under it, which count as emitted from now on.
-__device__ inline void describe(const Emit& p, Token* token)
+// What the host reads of token `index`: its place, and from the cells under it, which count as emitted from now on, its
+// scores, age and freshness.
+__device__ inline void describe(const Emit& p, const Token& token, int index)
 {
     __shared__ float sums[SIDE * SIDE / WARP];
     __shared__ int least[SIDE * SIDE / WARP];
     const Grid& grid = p.grid;
-    int side = 1 << token->lod, y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
-    int row = token->row * side + y, column = token->column * side + x;
+    int side = 1 << token.lod, y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
+    int row = token.row * side + y, column = token.column * side + x;
     int cell = row * grid.columns + column, cells = grid.rows * grid.columns;
     int under = y < side && x < side && row < grid.rows && column < grid.columns;
     int inside = under && row < grid.inside_rows && column < grid.inside_columns;
@@ -78,17 +80,21 @@ __device__ inline void describe(const Emit& p, Token* token)
     int fresh = __syncthreads_or(inside && p.pending[cell]);
     if (under) {
         p.pending[cell] = 0;
-        p.fixation[p.choice->turn][cell] += FIXATING * exp2f(-2.0f * (float)token->lod);
+        p.fixation[p.choice->turn][cell] += FIXATING * exp2f(-2.0f * (float)token.lod);
     }
     if (threadIdx.x) return;
-    int count = overlap(token->row * side, side, grid.inside_rows) * overlap(token->column * side, side, grid.inside_columns);
+    int count = overlap(token.row * side, side, grid.inside_rows) * overlap(token.column * side, side, grid.inside_columns);
     float weight = (float)max(count, 1);
-    token->score = mean[0] / weight;
-    token->information = mean[1] / weight;
-    token->perspective = mean[2] / weight;
-    token->participation = mean[3] / weight;
-    token->age = age == NEVER ? 0 : age;
-    token->fresh = fresh != 0;
+    const Columns& columns = p.columns;
+    columns.x[index] = (2 * token.column + 1) * side * CELL / 2;
+    columns.y[index] = (2 * token.row + 1) * side * CELL / 2;
+    columns.lod[index] = token.lod;
+    columns.score[index] = mean[0] / weight;
+    columns.information[index] = mean[1] / weight;
+    columns.perspective[index] = mean[2] / weight;
+    columns.participation[index] = mean[3] / weight;
+    columns.age[index] = age == NEVER ? 0 : age;
+    columns.fresh[index] = fresh != 0;
 }
 
 struct Plane {
@@ -177,14 +183,14 @@ __device__ inline void sample_patch(const Emit& p, const Token& token)
 extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit(const __grid_constant__ Emit p)
 {
     int count = p.header->count;
-    Token* token = p.tokens + blockIdx.x;
+    int index = blockIdx.x;
     if (p.frame->rests) {
         if (threadIdx.x || blockIdx.y) return;
-        if ((int)blockIdx.x < count) {
-            token->age += 1;
-            token->fresh = 0;
+        if (index < count) {
+            p.columns.age[index] += 1;
+            p.columns.fresh[index] = 0;
         }
-        if (blockIdx.x == 0) {
+        if (index == 0) {
             p.header->changed = p.header->recomputed = 0;
             p.header->keyframe = NONE;
             p.header->rests = 1;
@@ -192,11 +198,12 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit(const __grid_const
         }
         return;
     }
-    if ((int)blockIdx.x >= count) return;
+    if (index >= count) return;
+    Token token = p.tokens[index];
     if (p.reader[0])
-        for (int i = 0; i < 3; i++) paint(p, *token, i);
+        for (int i = 0; i < 3; i++) paint(p, token, i);
     if (blockIdx.y) return;
-    if (p.reader[0]) mark(p, *token);
-    if (p.patches) sample_patch(p, *token);
-    describe(p, token);
+    if (p.reader[0]) mark(p, token);
+    if (p.patches) sample_patch(p, token);
+    describe(p, token, index);
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
-from foveate.cuda.cascade.layout import GRID, grid_of
+from foveate.cuda.cascade.layout import COLUMNS, GRID, grid_of, offsets
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import DeviceArray
 from foveate.cuda.program import Program, struct
@@ -35,11 +35,13 @@ class Emit:
         fixation = arrays.carried("fixation")
         pair, three = (np.uint64, (2,)), (np.uint64, (3,))
         self._blocks = 0, _SLICES if reader else 1
+        self._record = arrays.record.pointer
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("emit")
         self._parameters = struct(
             frame=(np.uint64, pixels.frame.pointer),
             choice=(np.uint64, arrays.choice.pointer),
             header=(np.uint64, arrays.header.pointer),
+            columns=(COLUMNS, np.zeros((), COLUMNS)),
             tokens=(np.uint64, arrays.tokens.pointer),
             scores=(np.uint64, arrays.scores.pointer),
             participation=(np.uint64, 0),
@@ -62,6 +64,8 @@ class Emit:
     def resize(self, most: int, patches: DeviceArray | None) -> None:
         """Be ready for ``most`` tokens. ``patches`` is uint8[most, 16, 16, 3]; None where no pixels are asked for."""
         self._blocks = most, self._blocks[1]
+        for name, offset in offsets(most).items():
+            self._parameters["columns"][name] = self._record + offset
         self._parameters["patches"] = patches.pointer if patches else 0
 
     def ask(self, participation: DeviceArray | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -20,21 +21,19 @@ HEADER: Final[np.dtype[Any]] = np.dtype(
 )
 """struct Header."""
 
-TOKEN: Final[np.dtype[Any]] = np.dtype(
-    [
-        ("lod", np.int32),
-        ("row", np.int32),
-        ("column", np.int32),
-        ("score", np.float32),
-        ("information", np.float32),
-        ("perspective", np.float32),
-        ("participation", np.float32),
-        ("age", np.int32),
-        ("fresh", np.int32),
-    ],
-    align=True,
-)
+TOKEN: Final[np.dtype[Any]] = np.dtype([(name, np.int32) for name in ("lod", "row", "column")], align=True)
 """struct Token."""
+
+READ: Final[dict[str, np.dtype[Any]]] = {
+    **dict.fromkeys(("x", "y", "age"), np.dtype(np.int32)),
+    **dict.fromkeys(("score", "information", "perspective", "participation"), np.dtype(np.float32)),
+    "lod": np.dtype(np.uint8),
+    "fresh": np.dtype(np.bool_),
+}
+"""What the host reads of each token, in the order of the columns behind the Header."""
+
+COLUMNS: Final[np.dtype[Any]] = np.dtype([(name, np.uint64) for name in READ], align=True)
+"""struct Columns."""
 
 GRID: Final[np.dtype[Any]] = np.dtype(
     [
@@ -80,6 +79,17 @@ def grid_of(geometry: Geometry, merge: int) -> NDArray[np.void]:
     grid["unit_rows"], grid["unit_columns"] = -(-inside_rows // merge), -(-inside_columns // merge)
     grid["roots"], grid["root_columns"] = root_rows * root_columns, root_columns
     return grid
+
+
+def record_size(room: int) -> int:
+    """Bytes of a Header and the columns of ``room`` tokens."""
+    return HEADER.itemsize + room * sum(column.itemsize for column in READ.values())
+
+
+def offsets(room: int) -> dict[str, int]:
+    """Where the columns of ``room`` tokens begin in their record, in bytes."""
+    sizes = [room * column.itemsize for column in READ.values()]
+    return dict(zip(READ, accumulate(sizes, initial=HEADER.itemsize), strict=False))
 
 
 def units_of(grid: NDArray[np.void]) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
-from foveate.cuda.cascade.layout import HEADER, TOKEN
+from foveate.cuda.cascade.layout import HEADER, READ, offsets, record_size
 from foveate.cuda.decode.surfaces import Surface, SurfacePool
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import DeviceArray, Memory
@@ -16,6 +19,14 @@ from foveate.pipeline.settings import Settings
 
 _SLOTS = 2
 _VALUES = PATCH * PATCH * 3  # of a patch
+_HEADER: Final = Struct(f"={len(HEADER.names or ())}i")
+
+
+class Record(NamedTuple):
+    """What the host reads of one frame."""
+
+    header: tuple[int, ...]  # the fields of HEADER
+    columns: list[NDArray[Any]]  # those of READ, one value per token
 
 
 class Outlet:
@@ -30,6 +41,7 @@ class Outlet:
         self.room = 0
         self.patches: DeviceArray | None = None  # uint8[room, PATCH, PATCH, 3]
         self._records: list[NDArray[np.uint8]] = []
+        self._columns: list[tuple[np.dtype[Any], int]] = []
         self._sampled: list[NDArray[np.uint8]] = []
         self.make_room(settings.budget, stream)
 
@@ -41,20 +53,33 @@ class Outlet:
         wanted = min(budget, self._arrays.tokens.shape[0])
         if wanted <= self.room:
             return False
-        self.room = min(max(wanted, 2 * self.room), self._arrays.tokens.shape[0])
+        before, self.room = self.room, min(max(wanted, 2 * self.room), self._arrays.tokens.shape[0])
         stream.synchronize()
-        self._records = self._larger(self._records, (HEADER.itemsize + self.room * TOKEN.itemsize,))
+        self._make_records(before)
         if self._on_host:
-            self._sampled = self._larger(self._sampled, (self.room, PATCH, PATCH, 3))
+            self._make_sampled()
         if self._on_host or self._on_device:
             self.patches = self._memory.array("patches", (self.room, PATCH, PATCH, 3), np.uint8, stream)
         return True
 
-    def _larger(self, old: list[NDArray[np.uint8]], shape: tuple[int, ...]) -> list[NDArray[np.uint8]]:
-        new = [self._memory.pinned(shape, np.uint8) for _ in range(_SLOTS)]
-        for before, after in zip(old, new, strict=False):
-            after[: len(before)] = before
-        return new
+    def _make_records(self, before: int) -> None:
+        """Records for ``room`` tokens, which take over those for ``before`` tokens."""
+        old, size = self._records, record_size(self.room)
+        self._records = [self._memory.pinned((size,), np.uint8) for _ in range(_SLOTS)]
+        here, there = offsets(self.room), offsets(before)
+        self._columns = [(kind, here[name]) for name, kind in READ.items()]
+        for new, record in zip(self._records, old, strict=False):
+            new[: HEADER.itemsize] = record[: HEADER.itemsize]
+            for name, kind in READ.items():
+                length = before * kind.itemsize
+                new[here[name] : here[name] + length] = record[there[name] : there[name] + length]
+
+    def _make_sampled(self) -> None:
+        """The same for patches."""
+        old, shape = self._sampled, (self.room, PATCH, PATCH, 3)
+        self._sampled = [self._memory.pinned(shape, np.uint8) for _ in range(_SLOTS)]
+        for new, sampled in zip(self._sampled, old, strict=False):
+            new[: len(sampled)] = sampled
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copies into a slot; this can be captured."""
@@ -73,9 +98,11 @@ class Outlet:
         surface.fill(self.patches.pointer, stream)
         self._surfaces[slot] = surface
 
-    def record(self, slot: int) -> NDArray[np.uint8]:
-        """HEADER and TOKENs, as they have arrived."""
-        return self._records[slot]
+    def record(self, slot: int) -> Record:
+        """A copy of what has arrived."""
+        copy = bytearray(self._records[slot])
+        header = _HEADER.unpack_from(copy)
+        return Record(header, [np.frombuffer(copy, kind, header[0], offset) for kind, offset in self._columns])
 
     def on_host(self, slot: int, count: int) -> NDArray[np.uint8] | None:
         """A copy of the patches that have arrived: uint8[count, PATCH, PATCH, 3]."""

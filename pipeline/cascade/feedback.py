@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,18 @@ from foveate.pipeline.cascade.coverage import spread_tokens
 from foveate.pipeline.cascade.problem import Map, Tokens
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.program import Program
+from foveate.pipeline.selection import Selection
 
 _REMEMBERED = 64  # frames whose tokens can still be given attention
+
+
+class _Remembered(NamedTuple):
+    """The tokens of one frame."""
+
+    lod: NDArray[np.uint8]
+    x: NDArray[np.int32]  # centres, level-0 pixels
+    y: NDArray[np.int32]
+    geometry: Geometry
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,7 @@ class Feedback:
         self._query_changed = False
         self.keyframe_interval: int | None = None  # instead of the settings'; read by the Upload stage
         self._attention: list[tuple[int, NDArray[np.float32]]] = []
-        self._tokens: OrderedDict[int, tuple[Tokens, Geometry]] = OrderedDict()
+        self._tokens: OrderedDict[int, _Remembered] = OrderedDict()
 
     def set_gaze(self, point: tuple[float, float] | None) -> None:
         """Look at (x, y), in level-0 pixels; None: nowhere in particular. Raises ValueError for what is no number."""
@@ -83,7 +94,7 @@ class Feedback:
         with self._lock:
             if index not in self._tokens:
                 raise ValueError(f"attention must be for one of the last {_REMEMBERED} frames, got frame {index}")
-            count = len(self._tokens[index][0].lod)
+            count = len(self._tokens[index].lod)
             if weights.shape != (count,):
                 raise ValueError(f"attention must have one weight per token, {count}, got shape {weights.shape}")
             if not ((weights >= 0) & (weights <= 1)).all():
@@ -91,10 +102,10 @@ class Feedback:
             self._attention.append((index, weights))
             self._news = True
 
-    def remember(self, index: int, tokens: Tokens, geometry: Geometry) -> None:
+    def remember(self, selection: Selection, geometry: Geometry) -> None:
         """Note the tokens of a frame, so that attention can be placed."""
         with self._lock:
-            self._tokens[index] = tokens, geometry
+            self._tokens[selection.index] = _Remembered(selection.lod, selection.x, selection.y, geometry)
             while len(self._tokens) > _REMEMBERED:
                 self._tokens.popitem(last=False)
 
@@ -106,8 +117,9 @@ class Feedback:
             self._news = False
             attention = None
             for index, weights in self._attention:
-                tokens, shape = self._tokens.get(index, (None, None))
-                if tokens is not None and shape == geometry:
+                remembered = self._tokens.get(index)
+                if remembered is not None and remembered.geometry == geometry:
+                    tokens = Tokens.at_centres(remembered.lod, remembered.x, remembered.y)
                     spread = spread_tokens(tokens, weights, geometry)
                     attention = spread if attention is None else np.maximum(attention, spread)
             self._attention.clear()

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.geometry import CELL, Geometry
 
 Map = NDArray[np.float32]
 
@@ -19,6 +19,12 @@ class Tokens(NamedTuple):
     lod: NDArray[np.uint8]
     row: NDArray[np.int32]  # in units of (16 * 2**lod) pixels
     column: NDArray[np.int32]
+
+    @classmethod
+    def at_centres(cls, lod: NDArray[np.uint8], x: NDArray[np.int32], y: NDArray[np.int32]) -> Tokens:
+        """The tokens whose centres, in level-0 pixels, are (x, y)."""
+        side = CELL << lod.astype(np.int32)
+        return cls(lod, y // side, x // side)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -89,7 +89,7 @@ class _Cascade:
         in_stream = settings.allocation.memory == "stream"
         self._reader = Reader(geometry, state.update.frame.subsampled) if in_stream else None
         self._evolving = not _EVOLVING.isdisjoint(used)  # maps that change even where the picture rests
-        self._settled: tuple[Selection, Tokens] | None = None  # what an unchanged frame is given again
+        self._settled: Selection | None = None  # what an unchanged frame is given again
 
     def select(self, state: State) -> Selection:
         """The Selection of one frame."""
@@ -98,36 +98,23 @@ class _Cascade:
         quiet = not update.writes and not fed.anything
         if quiet and self._settled is not None:
             self._ledger.rest()
-            selection, tokens = self._again(update.frame)
+            selection = self._settled = _again(self._settled, update.frame)
         else:
-            selection, tokens = self._anew(state, fed)
+            selection = self._anew(state, fed)
             # Motion is zero one frame after the last change; a reader is content when it asked for nothing.
             content = self._reader is None or len(selection) == 0
             rests = self._interest is None or self._interest.settled
-            self._settled = (selection, tokens) if quiet and content and rests and not self._evolving else None
-        self._feedback.remember(selection.index, tokens, self._geometry)
+            self._settled = selection if quiet and content and rests and not self._evolving else None
+        self._feedback.remember(selection, self._geometry)
         return selection
 
-    def _again(self, frame: Frame) -> tuple[Selection, Tokens]:
-        """The settled Selection, one frame later."""
-        assert self._settled is not None
-        last, tokens = self._settled
-        fresh = np.zeros(len(last), np.bool_)
-        repeated = replace(
-            last, index=frame.index, time=frame.seconds, changed=0.0, recomputed=0.0, age=last.age + 1, fresh=fresh
-        )
-        if "embedding_age" in last.extras:
-            repeated = replace(repeated, extras={"embedding_age": last.extras["embedding_age"] + 1})
-        self._settled = repeated, tokens
-        return self._settled
-
-    def _anew(self, state: State, fed: Fed) -> tuple[Selection, Tokens]:
+    def _anew(self, state: State, fed: Fed) -> Selection:
         changed = np.asarray(tiles_to_cells(state.update.changed), np.bool_)
         self._ledger.advance(changed, state.update.forgets)
         scored = self._score(state, changed, fed)
         tokens = self._allocate(state, scored, fed)
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
-        return self._selection(state, scored, tokens, fed), tokens
+        return self._selection(state, scored, tokens, fed)
 
     def _score(self, state: State, changed: Mask, fed: Fed) -> _Scored:
         valid, trust, flow = self._carry(state, changed)
@@ -278,3 +265,14 @@ class _Cascade:
         if name in _COLOURS:
             return np.asarray(self._grid_rgb(state)[..., _COLOURS.index(name)] / 255, np.float32)
         return self._temporal.channel(name)
+
+
+def _again(last: Selection, frame: Frame) -> Selection:
+    """A settled Selection, one frame later."""
+    fresh = np.zeros(len(last), np.bool_)
+    repeated = replace(
+        last, index=frame.index, time=frame.seconds, changed=0.0, recomputed=0.0, age=last.age + 1, fresh=fresh
+    )
+    if "embedding_age" in last.extras:
+        repeated = replace(repeated, extras={"embedding_age": last.extras["embedding_age"] + 1})
+    return repeated

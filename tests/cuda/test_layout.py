@@ -41,6 +41,7 @@ def test_units_inside_the_picture(width: int, height: int, merge: int) -> None:
     [
         ("Choice", "cascade.cuh", layout.CHOICE),
         ("Token", "cascade.cuh", layout.TOKEN),
+        ("Columns", "cascade.cuh", layout.COLUMNS),
         ("Header", "cascade.cuh", layout.HEADER),
         ("Grid", "cascade.cuh", layout.GRID),
         ("Conclusion", "block.cuh", layout.CONCLUSION),
