@@ -21,9 +21,7 @@ from foveate.cuda.query.relevance import Relevance
 from foveate.cuda.state import KEYFRAMES, PixelState, PlaneLevels
 from foveate.pipeline.cascade.cache import Cache, Flow, Map
 from foveate.pipeline.cascade.feedback import Fed
-from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.attributes import AttributeStack
-from foveate.pipeline.cpu.rest import RestStack
 from foveate.pipeline.geometry import Mask, tiles_to_cells
 from foveate.pipeline.native.attributes import COLOUR_LEVEL, STROKE_LEVEL
 from foveate.pipeline.query.asked import Asked
@@ -85,11 +83,10 @@ class Asking:
         self._geometry, self._given, self._caches = geometry, given, settings.cache.enabled
         self._interest = Interest(asked, geometry)
         self._attributes = AttributeStack(geometry, pixels.colour) if settings.attributes else None
-        self._rest = RestStack(geometry) if settings.attributes else None
         self._ages = Cache(geometry.grid, (), (), settings.cache)
         self._participation = memory.array("participation", geometry.grid, np.float32, stream)
         self.embeddings = memory.array("embeddings", (COEFFICIENTS, *geometry.grid), np.float32, stream)
-        self._grid: dict[str, Map] = {}  # the last frame's maps of its pixels
+        self._grid: dict[str, Map] = {}  # maps of the pixels that were written last
         self._fetched: list[tuple[NDArray[Any], DeviceArray]] = []
 
         def handed(array: DeviceArray) -> NDArray[Any]:
@@ -117,7 +114,10 @@ class Asking:
         What was fetched must have arrived.
         """
         update = self._update()
-        self._grid = self._maps(frame, update)
+        if self._attributes is not None and update.written.any():
+            assert self._levels is not None
+            self._attributes.update(self._levels, update.written, frame.index, update.forgets)
+            self._grid = self._attributes.maps()
         changed = np.asarray(tiles_to_cells(update.changed), np.bool_)
         flow, valid = self._follow(update, changed)
         self._interest.feed(fed)
@@ -143,8 +143,6 @@ class Asking:
 
     def map(self, name: str) -> Map:
         """The last frame's map "query" or "query:TEXT", or its channel clip<index> or text: float32[grid]."""
-        if name.startswith(EMBEDDING):
-            return self._interest.coefficients[int(name.removeprefix(EMBEDDING))].copy()
         return self._grid[name] if name in self._grid else self._interest.map(name)
 
     def close(self) -> None:
@@ -158,14 +156,6 @@ class Asking:
         if not state["dirty_count"]:  # what the device did not write, it did not note either
             changed, written = np.zeros_like(changed), np.zeros_like(written)
         return Written(KEYFRAMES[state["keyframe"]], changed, written, bool(state["forgets"]))
-
-    def _maps(self, frame: AnyFrame, update: Written) -> dict[str, Map]:
-        if self._levels is None or self._attributes is None or self._rest is None:
-            return {}
-        if update.written.any():
-            self._attributes.update(self._levels, update.written)
-            self._rest.update(self._levels, update.written, frame.index, update.forgets)
-        return self._attributes.maps() | self._rest.maps()
 
     def _follow(self, update: Written, changed: Mask) -> tuple[Flow | None, Mask]:
         """The frame's flow, and the cells whose carried maps may be reused: as carry.cu finds it."""

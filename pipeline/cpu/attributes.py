@@ -1,4 +1,5 @@
-"""The attributes of cells that pixels tell by themselves, kept up to date where tiles were written."""
+"""The attributes of cells that pixels tell by themselves, kept up to date where tiles were written: all maps that the
+attributes encoder makes of pixels."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.levels import LevelsView
+from foveate.pipeline.cpu.rest import RestStack
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, Found, attributes
@@ -26,7 +28,7 @@ RIM = 0.6
 
 
 class AttributeStack:
-    """Named colours, lightness and text over the Grid."""
+    """Named colours, lightness, text, and what stirs and has moved, over the Grid."""
 
     def __init__(self, geometry: Geometry, colour: Colour) -> None:
         rows, columns = geometry.grid
@@ -35,16 +37,21 @@ class AttributeStack:
         self._step = STROKE_STEP * (255.0 if colour.full_range else 219.0)
         shares = np.zeros((COLOURS, rows, columns), np.float32)
         self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
+        self._rest = RestStack(geometry)
 
-    def update(self, levels: LevelsView, written: Mask) -> None:
-        """Recompute them over ``written`` tiles, and strokes in the cells beside."""
+    def update(self, levels: LevelsView, written: Mask, index: int, forgets: bool) -> None:
+        """Recompute them over the tiles ``written`` in frame ``index``, and strokes in the cells beside.
+
+        A frame that ``forgets`` begins a new scene, or view of it.
+        """
         luma, cb, cr = (pyramid.level(COLOUR_LEVEL) for pyramid in levels.planes)
         fine = levels.luma.level(STROKE_LEVEL)
         attributes((luma, cb, cr), fine, self._tables, self._step, self._geometry, written, self._found)
+        self._rest.update(levels, written, index, forgets)
 
     def maps(self) -> dict[str, Map]:
-        """Channels by name, float32[grid] of their own: clip0 .. clip11 and text."""
-        maps = {"text": text(self._found.strokes)}
+        """By name, float32[grid] of their own: the channels clip0 .. clip11 and text, and "stirs" and "moved"."""
+        maps = {"text": text(self._found.strokes), **self._rest.maps()}
         for index, values in enumerate((*self._found.shares.copy(), self._found.light.copy())):
             maps[f"{EMBEDDING}{index}"] = values
         return maps

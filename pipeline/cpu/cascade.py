@@ -256,10 +256,8 @@ class _Cascade:
 
     def _channel(self, name: str, state: State) -> Map:
         """One channel that does not follow from the scores, float32[grid]."""
-        if self._interest is not None and name.startswith("query"):
+        if self._interest is not None and name.startswith(("query", EMBEDDING)):
             return self._interest.map(name.removesuffix("_similarity"))
-        if self._interest is not None and name.startswith(EMBEDDING):
-            return self._interest.coefficients[int(name.removeprefix(EMBEDDING))].copy()
         if name in state.grid:
             return state.grid[name]
         if name in _COLOURS:

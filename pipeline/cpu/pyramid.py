@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from foveate.pipeline.cpu.attributes import AttributeStack
 from foveate.pipeline.cpu.change import planes_of
 from foveate.pipeline.cpu.levels import LevelRing, Levels
-from foveate.pipeline.cpu.rest import RestStack
 from foveate.pipeline.cpu.stack import ChannelStack
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import TOP_LEVEL
@@ -54,7 +53,6 @@ class _Pyramid:
         self._ring = LevelRing(geometry, frame.subsampled, copies)
         self._stack = ChannelStack(geometry, settings.analysis_level, frame.colour)
         self._attributes = AttributeStack(geometry, frame.colour) if settings.attributes else None
-        self._rest = RestStack(geometry) if settings.attributes else None
         self._flow_level = settings.cache.flow_level
         self._last: State | None = None
 
@@ -71,9 +69,7 @@ class _Pyramid:
             levels = self._ring.update(planes_of(update.frame), update.written, motion)
             self._stack.update(levels, update.written)
             if self._attributes is not None:
-                self._attributes.update(levels, update.written)
-            if self._rest is not None:
-                self._rest.update(levels, update.written, update.frame.index, update.forgets)
+                self._attributes.update(levels, update.written, update.frame.index, update.forgets)
         self._last = self._state(update, levels)
         return self._last
 
@@ -82,8 +78,6 @@ class _Pyramid:
         grid["edge_distance"] = edge_distance(grid["edges"], grid["edges_inverted"], EDGE_CELL, EDGE_REACH)
         if self._attributes is not None:
             grid |= self._attributes.maps()
-        if self._rest is not None:
-            grid |= self._rest.maps()
         luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
         return State(
             update,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from foveate.pipeline.cascade.feedback import Fed
+from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import Embedder, View, place
@@ -55,7 +56,12 @@ class Interest:
         return self._embedder.settled
 
     def map(self, name: str) -> Map:
-        """The last frame's map "query", or "query:TEXT" as asked for: float32[grid]; 0 where nothing is understood."""
+        """The last frame's map "query", "query:TEXT" as asked for, or clip<index>: float32[grid] of its own.
+
+        0 where nothing is understood.
+        """
+        if name.startswith(EMBEDDING):
+            return self._inputs[int(name.removeprefix(EMBEDDING))].copy()
         found = self._participation(self._program if name == "query" else self._asked.maps[name])
         return np.zeros(self._inputs.shape[1:], np.float32) if found is None else found
 

@@ -69,9 +69,9 @@ def stack_of(pictures, geometry, tiles_of):
     """The maps after writing each picture's tiles, one after the other."""
     colour = Colour()
     levels, stack = Levels(geometry, True), AttributeStack(geometry, colour)
-    for (luma, cb, cr), tiles in zip(pictures, tiles_of, strict=True):
+    for index, ((luma, cb, cr), tiles) in enumerate(zip(pictures, tiles_of, strict=True)):
         levels.update((luma, cb, cr), tiles)
-        stack.update(levels, tiles)
+        stack.update(levels, tiles, index, forgets=False)
     return stack.maps()
 
 
@@ -96,8 +96,8 @@ def test_incremental_maps_are_those_of_a_rebuild(seed, width, height):
     step_by_step = stack_of([first, merged], geometry, [every, some])
     at_once = stack_of([merged], geometry, [every])
     assert step_by_step["text"].max() > 0
-    for name, values in at_once.items():
-        np.testing.assert_array_equal(step_by_step[name], values, name)
+    for name in at_once.keys() - {"stirs", "moved"}:  # these are about what was there before
+        np.testing.assert_array_equal(step_by_step[name], at_once[name], name)
 
 
 def test_shares_of_a_cell_add_up_and_are_of_its_own_pixels():

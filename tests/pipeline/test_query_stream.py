@@ -75,7 +75,6 @@ def test_no_query_is_not_a_query_of_zero(monkeypatch):
         raise AssertionError("nothing is asked")
 
     monkeypatch.setattr("foveate.pipeline.cpu.pyramid.AttributeStack", never)
-    monkeypatch.setattr("foveate.pipeline.cpu.pyramid.RestStack", never)
     with opened() as stream:
         assert all(selection.participation is None for selection in stream)
 
