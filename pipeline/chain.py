@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from foveate.pipeline.channel import END, Cancelled, Policy
-from foveate.pipeline.timing import StageClock
+from foveate.pipeline.timing import StageClock, Turns
 
 Sharing = bool | Literal["always"]
 """Whether a stage may run in one thread with its neighbour: where processors are few (True), or on any machine."""
@@ -61,15 +61,14 @@ class Chain:
 
     def __iter__(self) -> Generator[Any]:
         """Yield what the last stage yields. Raises what a stage raises; see ``blame``."""
+        turns = Turns()
         with ExitStack() as closing:
-            upstream = self._upstream
+            upstream, before = self._upstream, None
             for stage, clock in zip(self._stages, self._clocks, strict=True):
-                link = _Link(stage, clock, upstream, self._accuse)
-                closing.callback(link.close)
-                upstream = link
-            while (item := next(upstream, END)) is not END:
-                yield item
-                del item
+                received = _received(upstream, before, clock, turns)
+                upstream, before = _Link(stage, received, self._accuse), clock
+                closing.callback(upstream.close)
+            yield from _received(upstream, before, None, turns)
 
     def _accuse(self, error: BaseException, name: str) -> None:
         """The innermost stage that an error comes through is the one that raised it."""
@@ -81,20 +80,31 @@ class Chain:
         return self._culprit[1] if self._culprit and self._culprit[0] is error else self._stages[-1].name
 
 
+def _received(
+    upstream: Iterator[Any], theirs: StageClock | None, own: StageClock | None, turns: Turns
+) -> Generator[Any]:
+    """The upstream as the stage behind it sees it: while it is waited for, the time is ``theirs``."""
+    while True:
+        begin = turns.give(theirs)
+        item = next(upstream, END)
+        waited = turns.give(own) - begin
+        if own is not None:
+            own.waiting_input += waited
+        if item is END:
+            return
+        if theirs is not None:
+            theirs.made()
+        yield item
+        del item  # not to be held while waiting for the next one
+
+
 class _Link:
     """One stage of a chain, as the next one's upstream."""
 
-    def __init__(
-        self,
-        stage: Stage,
-        clock: StageClock,
-        upstream: Iterator[Any],
-        accuse: Callable[[BaseException, str], None],
-    ) -> None:
+    def __init__(self, stage: Stage, received: Iterator[Any], accuse: Callable[[BaseException, str], None]) -> None:
         self._name = stage.name
         self._body = stage.body
-        self._clock = clock
-        self._upstream = upstream
+        self._received = received
         self._accuse = accuse
         self._items: Iterator[Any] | None = None
 
@@ -102,30 +112,15 @@ class _Link:
         return self
 
     def __next__(self) -> Any:
-        lap = self._clock.lap()
         try:
             if self._items is None:
-                self._items = self._body(self._received())
-            item = next(self._items)
+                self._items = self._body(self._received)
+            return next(self._items)
         except (StopIteration, Cancelled):
-            lap.rested()
             raise
         except BaseException as error:
             self._accuse(error, self._name)
             raise
-        lap.made()
-        return item
-
-    def _received(self) -> Iterator[Any]:
-        """The upstream as the stage sees it."""
-        while True:
-            lap = self._clock.lap()
-            item = next(self._upstream, END)
-            lap.waited()
-            if item is END:
-                return
-            yield item
-            del item  # not to be held while waiting for the next one
 
     def close(self) -> None:
         """End the stage's generator."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import dataclass
-from typing import NamedTuple
 
 RECENT = 4096  # percentiles are over this many latest items: bounded memory for streams without an end
 
@@ -36,29 +35,14 @@ class StageClock:
         self.busy_cpu = 0.0
         self.waiting_input = 0.0
         self.waiting_room = 0.0
-        self._input_cpu = 0.0
+        self._before = 0.0  # of ``busy``, when the last item was made
         self._recent = array("d", bytes(8 * RECENT))
 
-    def lap(self) -> Lap:
-        """Start measuring; how it ends says what it was."""
-        return Lap(self, time.perf_counter(), time.thread_time(), self.waiting_input, self._input_cpu)
-
-    def worked(self, lap: Lap) -> float:
-        """Count as busy what has passed since ``lap`` began, less the waiting for input. Returns it, in seconds."""
-        seconds = time.perf_counter() - lap.begin - (self.waiting_input - lap.input)
-        self.busy += seconds
-        self.busy_cpu += time.thread_time() - lap.begin_cpu - (self._input_cpu - lap.input_cpu)
-        return seconds
-
-    def made(self, seconds: float) -> None:
-        """Count one item that took ``seconds`` of busy time."""
-        self._recent[self.items % RECENT] = seconds
+    def made(self) -> None:
+        """Count one item, on which all was spent that was busy since the last one."""
+        self._recent[self.items % RECENT] = self.busy - self._before
+        self._before = self.busy
         self.items += 1
-
-    def waited(self, lap: Lap) -> None:
-        """Count as waiting for input what has passed since ``lap`` began."""
-        self.waiting_input += time.perf_counter() - lap.begin
-        self._input_cpu += time.thread_time() - lap.begin_cpu
 
     def report(self, dropped: int) -> StageReport:
         """What was counted so far."""
@@ -77,26 +61,21 @@ class StageClock:
         )
 
 
-class Lap(NamedTuple):
-    """A stretch of time that a clock measures: where it stood at the beginning."""
+class Turns:
+    """Whose turn it is, in a thread that several stages share: all its time is somebody's."""
 
-    clock: StageClock
-    begin: float
-    begin_cpu: float
-    input: float
-    input_cpu: float
+    def __init__(self) -> None:
+        self._clock: StageClock | None = None
+        self._since = self._since_cpu = 0.0
 
-    def made(self) -> None:
-        """It was busy, and led to an item."""
-        self.clock.made(self.clock.worked(self))
-
-    def rested(self) -> None:
-        """It was busy and led to no item, such as what a stage does behind its last one."""
-        self.clock.worked(self)
-
-    def waited(self) -> None:
-        """It was waiting for input."""
-        self.clock.waited(self)
+    def give(self, clock: StageClock | None) -> float:
+        """From now on time is ``clock``'s; None: nobody's. Returns now, in seconds."""
+        now, cpu, last = time.perf_counter(), time.thread_time(), self._clock
+        if last is not None:
+            last.busy += now - self._since
+            last.busy_cpu += cpu - self._since_cpu
+        self._clock, self._since, self._since_cpu = clock, now, cpu
+        return now
 
 
 def percentile(ordered: list[float], percent: int) -> float:

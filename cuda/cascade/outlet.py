@@ -41,7 +41,7 @@ class Outlet:
         self.room = 0
         self.patches: DeviceArray | None = None  # uint8[room, PATCH, PATCH, 3]
         self._records: list[NDArray[np.uint8]] = []
-        self._columns: list[tuple[np.dtype[Any], int]] = []
+        self._columns: list[tuple[np.dtype[Any], int]] = []  # kinds, and where they begin in a record
         self._sampled: list[NDArray[np.uint8]] = []
         self.make_room(settings.budget, stream)
 

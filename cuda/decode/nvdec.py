@@ -140,7 +140,6 @@ class Nvdec:
     def __init__(self, device: Device, codec: str) -> None:
         """``codec`` is PyAV's name of the decoder. Raises PyNvVideoCodec's errors."""
         nvc = _library()
-        self._nvc = nvc
         self._stream = device.stream()
         self._pool = SurfacePool(device)
         self._layout: _Layout | None = None
@@ -153,13 +152,8 @@ class Nvdec:
                 usedevicememory=True,
             )
 
-    def decode(self, data: bytes, pts: int) -> Iterator[Picture]:
-        """The pictures that ``data``, one packet in Annex B form, brings to light; without data: the last ones."""
-        packet = self._nvc.PacketData()
-        buffer = np.frombuffer(data, np.uint8) if data else np.zeros(1, np.uint8)
-        packet.bsl = len(data)
-        packet.bsl_data = buffer.ctypes.data
-        packet.pts = pts
+    def decode(self, packet: Any) -> Iterator[Picture]:
+        """The pictures that one PacketData in Annex B form brings to light; behind the last one, an empty one does."""
         for frame in self._decoder.Decode(packet):
             yield self._own(frame)
 

@@ -1,4 +1,4 @@
-"""The Source of the CUDA engine: decoded by the hardware, with PyAV's demultiplexer, times and fall-back."""
+"""The Source of the CUDA engine: decoded by the hardware, with PyAV's probing, times and fall-back."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from av.error import FFmpegError
-
-from foveate.cuda.decode.annex_b import AnnexB
 from foveate.cuda.decode.nvdec import Nvdec, Picture, codec_problem
+from foveate.cuda.decode.packets import Coded, flush, packets
 from foveate.cuda.device import Device
 from foveate.cuda.frames import DeviceFrame
 from foveate.pipeline.chain import Sharing
@@ -20,9 +18,8 @@ from foveate.pipeline.frames import Colour, Damage, Source, SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.container import ContainerFeed
-from foveate.pipeline.sources.decoding import reason_of, record_damage
+from foveate.pipeline.sources.decoding import record_damage
 
-_ANNEX_B = {"h264", "hevc"}
 _LOG = logging.getLogger("foveate")
 
 
@@ -114,46 +111,30 @@ class DeviceSource:
             decoder = Nvdec(device, self._feed.decoder.name)
             sent = received = 0
             try:
-                for data, ticks in self._packets():
+                for coded in packets(self._feed, self.damage):
                     sent += 1
-                    for picture in self._through(decoder, data, ticks):
+                    self._note(coded)
+                    for picture in self._through(decoder, coded.data):
                         received += 1
                         yield picture
-                for picture in self._through(decoder, b"", 0):
+                for picture in self._through(decoder, flush()):
                     received += 1
                     yield picture
             finally:
                 decoder.close()
         self._note_loss(sent - received)
 
-    def _through(self, decoder: Nvdec, data: bytes, ticks: int) -> Iterator[Picture]:
+    def _note(self, coded: Coded) -> None:
+        """Keep what must be known of its picture when that comes out."""
+        self._durations[coded.ticks] = coded.duration
+        if not coded.shown:
+            self._dropped.add(coded.ticks)
+
+    def _through(self, decoder: Nvdec, packet: Any) -> Iterator[Picture]:
         try:
-            yield from decoder.decode(data, ticks)
+            yield from decoder.decode(packet)
         except RuntimeError as error:  # PyNvVideoCodec's errors
             record_damage(self.damage, f"a picture could not be decoded: {str(error).splitlines()[0]}")
-
-    def _packets(self) -> Iterator[tuple[bytes, int]]:
-        """Data in the form that the hardware takes, and timestamps."""
-        decoder = self._feed.decoder
-        in_form = AnnexB(decoder.name, decoder.extradata or b"").convert if decoder.name in _ANNEX_B else _as_it_is
-        last = 0
-        try:
-            for packet in self._feed.packets():
-                if not packet.size:
-                    continue
-                ticks = packet.pts if packet.pts is not None else packet.dts if packet.dts is not None else last + 1
-                last = ticks
-                self._durations[ticks] = packet.duration or 0
-                if packet.is_discard:
-                    self._dropped.add(ticks)
-                try:
-                    data = in_form(bytes(packet))
-                except ValueError as error:  # what it holds is no picture
-                    record_damage(self.damage, f"a picture could not be decoded: {error}")
-                    continue
-                yield data, ticks
-        except FFmpegError as error:
-            record_damage(self.damage, f"reading stopped: {reason_of(error)}")
 
     def _note_loss(self, missing: int) -> None:
         """Once everything is through: why there are fewer pictures than there should be, if so."""
@@ -163,7 +144,3 @@ class DeviceSource:
         if reason is not None:
             announced = (self._feed.frames or 0) - len(self._dropped)
             record_damage(self.damage, reason, max(missing, 1) if announced else 1)
-
-
-def _as_it_is(packet: bytes) -> bytes:
-    return packet

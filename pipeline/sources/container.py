@@ -10,6 +10,7 @@ from pathlib import Path
 import av
 from av.container import InputContainer
 from av.error import FFmpegError, InvalidDataError
+from av.index import IndexEntries
 from av.packet import Packet
 from av.video.stream import VideoStream
 
@@ -23,6 +24,7 @@ from foveate.pipeline.sources.truncation import missing_bytes
 _NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
+_INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, unless in fragments
 
 
 def open_container(path: Path, settings: SourceSettings, name: str) -> InputContainer:
@@ -66,7 +68,7 @@ class ContainerFeed:
     def __init__(self, path: Path, settings: SourceSettings) -> None:
         """Open the file and choose the stream. Raises SourceError."""
         name = shown(str(path))
-        self._path = path
+        self.path = path
         self._settings = settings
         self._container = open_container(path, settings, name)
         try:
@@ -84,6 +86,7 @@ class ContainerFeed:
         self.rate = declared_rate(stream)
         self.average_rate = self.rate if self.times != "stream" else average_rate(stream)
         self.frames = stream.frames or None
+        self.index = _index(self._container, stream)
         aspect = stream.sample_aspect_ratio
         self.sample_aspect = float(aspect) if aspect else 1.0
         self.decode_order = self._container.format.name in _DECODE_ORDER
@@ -95,17 +98,17 @@ class ContainerFeed:
     def shortfall(self) -> str | None:
         """Say so if the file is shorter than its own structure announces."""
         try:
-            missing = missing_bytes(self._path) if self._path.is_file() else 0
+            missing = missing_bytes(self.path) if self.path.is_file() else 0
         except OSError:
             return "the file is gone"
         return f"the file is cut short: {missing} bytes are missing" if missing else None
 
     def tail(self, ticks: int) -> Feed | None:
         """The same file once more, from the last keyframe before a time on; None if it cannot be sought."""
-        if self.times != "stream" or self.decode_order or not self._path.is_file():
+        if self.times != "stream" or self.decode_order or not self.path.is_file():
             return None
         try:
-            feed = ContainerFeed(self._path, self._settings)
+            feed = ContainerFeed(self.path, self._settings)
         except SourceError:
             return None
         feed.stream.thread_type = "SLICE"
@@ -119,6 +122,12 @@ class ContainerFeed:
     def close(self) -> None:
         """Release the container and the decoder."""
         self._container.close()
+
+
+def _index(container: InputContainer, stream: VideoStream) -> IndexEntries | None:
+    """One entry for each packet of the stream, where the container knows them all beforehand; else None."""
+    entries = stream.index_entries
+    return entries if container.format.name in _INDEXED and len(entries) == stream.frames else None
 
 
 def _times(container: InputContainer, stream: VideoStream) -> Times:

@@ -402,9 +402,11 @@ def test_the_times_can_be_read_while_running() -> None:
 def test_percentiles_are_nearest_rank_over_the_latest_items() -> None:
     clock = StageClock("cascade")
     for _ in range(RECENT):
-        clock.made(1000.0)
+        clock.busy += 1000.0
+        clock.made()
     for number in range(RECENT):
-        clock.made(float(number + 1))
+        clock.busy += number + 1
+        clock.made()
     report = clock.report(dropped=0)
     assert report.items == 2 * RECENT
     # RECENT is 4096: ranks ceil(0.5 * 4096), ceil(0.9 * 4096), ceil(0.99 * 4096), values counted from 1.
