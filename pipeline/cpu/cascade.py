@@ -26,7 +26,7 @@ from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.cpu.reader import Reader
 from foveate.pipeline.cpu.sampling import patches
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import View
@@ -265,7 +265,7 @@ class _Cascade:
         return self._temporal.channel(name)
 
 
-def _again(last: Selection, frame: Frame) -> Selection:
+def _again(last: Selection, frame: FrameView) -> Selection:
     """A settled Selection, one frame later."""
     fresh = np.zeros(len(last), np.bool_)
     repeated = replace(

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from foveate.pipeline.frames import Frame, Plane
+from foveate.pipeline.frames import FrameView, Plane
 from foveate.pipeline.geometry import TILE, Geometry, Mask
 from foveate.pipeline.native import change
 
@@ -16,7 +16,7 @@ _NO_COLOUR = 128
 Planes = tuple[Plane, Plane, Plane]
 
 
-def planes_of(frame: Frame) -> Planes:
+def planes_of(frame: FrameView) -> Planes:
     """Luma, Cb and Cr; for grey frames the chroma is 128 everywhere, at half resolution."""
     if frame.chroma is not None:
         return frame.luma, *frame.chroma

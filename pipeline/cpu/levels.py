@@ -6,10 +6,11 @@ are selected are ever converted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from foveate.pipeline.cpu.change import Planes
 from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask
@@ -18,6 +19,10 @@ from foveate.pipeline.native.levels import Motion, Pyramid, pyramid, write_tiles
 
 CHROMA_WEIGHT = 0.25
 """Weight of a squared chroma error against a luma error of the same pixel: what 4:2:0 codecs count, at any sampling."""
+
+
+Zeros = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
+"""Makes arrays of a shape and dtype, filled with zeros: ``np.zeros``, or where a device can copy to."""
 
 
 class PlaneView(Protocol):
@@ -45,10 +50,12 @@ class PlanePyramid:
     The base is uint8 in 8-bit units; coarser levels are float32, exact 2x2 means in the same units.
     """
 
-    def __init__(self, geometry: Geometry, base: int) -> None:
+    def __init__(self, geometry: Geometry, base: int, zeros: Zeros = np.zeros) -> None:
         self.base = base
-        self.pixels = np.zeros(geometry.level(base), np.uint8)
-        self.coarse = [np.zeros(geometry.level(k), np.float32) for k in range(base + 1, TOP_LEVEL + 1)]
+        self.pixels: NDArray[np.uint8] = zeros(geometry.level(base), np.uint8)
+        self.coarse: list[NDArray[np.float32]] = [
+            zeros(geometry.level(k), np.float32) for k in range(base + 1, TOP_LEVEL + 1)
+        ]
 
     def level(self, level: int) -> NDArray[Any]:
         """The samples of ``level``, uint8 at the base, else float32; where it is finer than the base, the base."""
@@ -68,13 +75,13 @@ class Levels:
     means that is the sum of squares of the base less that of the level (Haar, Parseval).
     """
 
-    def __init__(self, geometry: Geometry, subsampled: bool) -> None:
+    def __init__(self, geometry: Geometry, subsampled: bool, zeros: Zeros = np.zeros) -> None:
         self._geometry = geometry
         chroma_base = 1 if subsampled else 0
-        self.luma = PlanePyramid(geometry, 0)
-        self.cb = PlanePyramid(geometry, chroma_base)
-        self.cr = PlanePyramid(geometry, chroma_base)
-        self.errors = tuple(np.zeros(geometry.grid, np.float32) for _ in range(TOP_LEVEL))
+        self.luma = PlanePyramid(geometry, 0, zeros)
+        self.cb = PlanePyramid(geometry, chroma_base, zeros)
+        self.cr = PlanePyramid(geometry, chroma_base, zeros)
+        self.errors: tuple[NDArray[np.float32], ...] = tuple(zeros(geometry.grid, np.float32) for _ in range(TOP_LEVEL))
         self.pyramids = (Pyramid * 3)(*(pyramid(plane.pixels, plane.coarse, plane.base) for plane in self.planes))
 
     @property

@@ -78,12 +78,17 @@ class _Pyramid:
         grid["edge_distance"] = edge_distance(grid["edges"], grid["edges_inverted"], EDGE_CELL, EDGE_REACH)
         if self._attributes is not None:
             grid |= self._attributes.maps()
-        luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
-        return State(
-            update,
-            tuple(error.copy() for error in levels.errors),
-            np.rint(levels.luma.level(self._flow_level)).astype(np.uint8),
-            (luma, cb, cr),
-            grid,
-            levels,
-        )
+        return state_of(update, levels, grid, self._flow_level)
+
+
+def state_of(update: Update, levels: Levels, grid: dict[str, Map], flow_level: int) -> State:
+    """The State of a frame that ``levels`` hold; ``grid`` is its own already."""
+    luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
+    return State(
+        update,
+        tuple(error.copy() for error in levels.errors),
+        np.rint(levels.luma.level(flow_level)).astype(np.uint8),
+        (luma, cb, cr),
+        grid,
+        levels,
+    )

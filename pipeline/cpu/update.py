@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
 
@@ -13,7 +13,7 @@ from foveate.pipeline.selection import KeyframeReason
 class Update:
     """What to write into the texture. The pixels are the frame's own, at the tiles of ``written``."""
 
-    frame: Frame
+    frame: FrameView
     geometry: Geometry
     keyframe: KeyframeReason | None
     changed: Mask  # bool[tiles]: tiles that differ from what the texture held
