@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing
-from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
@@ -18,7 +17,6 @@ from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 
 _LOG = logging.getLogger("foveate")
-_ON_THE_GPU: Final = ("rate_distortion", "three_stage")
 
 
 class Engine(Protocol):
@@ -51,7 +49,7 @@ class Engine(Protocol):
 
 
 def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = None) -> Engine:
-    """The engine that the settings ask for; ``auto`` takes the GPU where there is one, and what is asked can be done.
+    """The engine that the settings ask for; ``auto`` takes the GPU where there is one.
 
     Where it does not, although there is a sign of a GPU, a warning says why, once, and so do the engine's notes.
 
@@ -61,7 +59,7 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
         return CpuEngine(settings, feedback, asked)
     from foveate.cuda.device import gpu_expected, gpu_problem  # not before it is asked for: the CPU engine does without
 
-    problem = gpu_problem() or lacking_on_the_gpu(settings, asked)
+    problem = gpu_problem()
     if problem is None:
         from foveate.cuda.engine import CudaEngine
 
@@ -75,23 +73,6 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
     note = f"engine cpu instead of cuda: {problem}"
     _LOG.warning("%s; --engine cpu says so without this warning", note)
     return CpuEngine(settings, feedback, asked, (note,))
-
-
-def lacking_on_the_gpu(settings: Settings, asked: Asked | None) -> str | None:
-    """What is asked for that the CUDA engine cannot do yet, in words; None where it can do all."""
-    if settings.allocation.strategy not in _ON_THE_GPU:
-        return f"it has no strategy {settings.allocation.strategy!r}"
-    if settings.score.scorer == "linear" or settings.score.passes == 2:
-        return "it has neither the linear scorer nor a second pass"
-    clustered = {channel.name for channel in CHANNELS if channel.group == "cluster"}
-    if not settings.cache.enabled and not clustered.isdisjoint(settings.maps):
-        return "it makes clusters on keyframes only"
-    if "text" in settings.maps and asked is None:
-        return "it has the channel 'text' only beside queries"
-    optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
-    if optional:
-        return f"it has no channel {optional[0]!r}"
-    return None
 
 
 def open_decoder(engine: Engine, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:

@@ -185,7 +185,7 @@ class Settings(_Group):
     patches: bool = False
     """Sample the tokens' pixels as well."""
     device_patches: bool = False
-    """Sample them on the GPU, and leave them there, for DLPack: each selection's device_patches. Engine cuda only."""
+    """Have them on the GPU, for DLPack: each selection's device_patches. Engine cuda only."""
     depth: str | None = None
     """A depth model of your own, module:function or file.py:function; see docs/channels.md."""
     source: SourceSettings = SourceSettings()

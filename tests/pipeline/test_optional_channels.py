@@ -164,18 +164,3 @@ def test_clusters_are_made_on_every_frame_where_nothing_is_carried(samples):
     wanted = {"maps": ("cluster_id",), "cache": {"enabled": False}, "source": {"frames": 3}}
     with open_stream(str(samples / "pedestrians.mp4"), **wanted) as stream:
         assert [len(np.unique(each.maps["cluster_id"])) > 20 for each in stream] == [True] * 3
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"maps": ("rope_sin",)}, "it has no channel 'rope_sin'"),
-        ({"maps": ("boundary",), "cache": {"enabled": False}}, "it makes clusters on keyframes only"),
-        ({"maps": ("text",)}, "it has the channel 'text' only beside queries"),
-        ({"score": {"passes": 2}}, "it has neither the linear scorer nor a second pass"),
-    ],
-)
-def test_the_gpu_leaves_these_to_the_cpu(asked, said, samples, monkeypatch):
-    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: None)
-    with pytest.raises(EngineError, match=said):
-        open_stream(str(samples / "tree.mp4"), engine="cuda", **asked)

@@ -419,15 +419,3 @@ def test_foveated_is_fine_where_the_gaze_is(samples):
             stream.set_gaze(70, 500)
             for _ in range(12):  # frames that were under way
                 next(stream)
-
-
-def test_what_the_gpu_cannot_do_is_done_by_the_cpu_and_said_once(samples, monkeypatch, caplog):
-    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: None)
-    monkeypatch.setattr("foveate.cuda.device.gpu_expected", lambda: True)
-    clip, chosen = str(samples / "tree.mp4"), {"strategy": "soft"}
-    with pytest.raises(EngineError, match="engine 'cuda' cannot run here: it has no strategy 'soft'; use --engine cpu"):
-        open_stream(clip, engine="cuda", allocation=chosen)
-    with open_stream(clip, source={"frames": 1}, allocation=chosen) as stream:
-        assert stream.header.config["engine"] == "cpu"
-        assert stream.header.notes[-1] == "engine cpu instead of cuda: it has no strategy 'soft'"
-    assert len([said for said in caplog.messages if "it has no strategy 'soft'" in said]) == 1

@@ -1,0 +1,116 @@
+"""The device's work handed to the host: what the CPU engine's Cascade reads of a frame, in page-locked memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.device import Stream
+from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState
+from foveate.pipeline.cpu.attributes import AttributeStack
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.cpu.pyramid import State, state_of
+from foveate.pipeline.cpu.update import Update
+from foveate.pipeline.frames import FrameView
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Slot:
+    """Page-locked copies of one frame's PixelState."""
+
+    frame: NDArray[np.void]  # FRAME_STATE[1]
+    changed: NDArray[np.uint8]  # [tiles]
+    written: NDArray[np.uint8]  # [tiles]
+    channels: NDArray[np.float32]  # [7, grid], in the order of GRID_CHANNELS
+    levels: Levels
+
+
+class HandOver:
+    """Copies each frame's pixels, levels and channels into one of several slots, and makes States of them.
+
+    What the attributes encoder finds in pixels is added on the host, by the CPU engine's own code.
+    """
+
+    def __init__(self, memory: Memory, pixels: PixelState, settings: Settings, slots: int) -> None:
+        """Raises EngineError where the system grants no pinned memory."""
+        self._geometry = pixels.geometry
+        self._flow_level = settings.cache.flow_level
+        self._attributes = AttributeStack(pixels.geometry, pixels.colour) if settings.attributes else None
+        self._slots = [_slot(memory, pixels) for _ in range(slots)]
+        self._copies = [_copies(slot, pixels) for slot in self._slots]
+        self._last: State | None = None
+        self._moving = False  # whether the last frame's motion was other than zero
+
+    def fetch(self, slot: int, stream: Stream) -> None:
+        """Enqueue the copies into ``slot``, behind the frame's pixels; this can be captured."""
+        from pycuda import driver
+
+        for host, array in self._copies[slot]:
+            driver.memcpy_dtoh_async(host, array.pointer, stream)
+
+    def state(self, frame: FrameView, slot: int) -> State:
+        """The State of ``frame``, whose copies have arrived in ``slot``.
+
+        Called once for every frame, in their order. The State's levels stay until the slot's next ``fetch``.
+        """
+        copy = self._slots[slot]
+        update = update_of(frame, self._geometry, copy.frame, copy.changed, copy.written)
+        rests = self._last is not None and not update.writes and not self._moving
+        self._moving = bool(copy.frame["moving"][0])
+        if rests and self._last is not None:
+            self._last = replace(self._last, update=update, levels=copy.levels)
+        else:
+            self._last = state_of(update, copy.levels, self._grid(copy, update), self._flow_level)
+        return self._last
+
+    def _grid(self, copy: _Slot, update: Update) -> dict[str, NDArray[np.float32]]:
+        """The channels that are made of pixels, by name."""
+        grid = dict(zip(GRID_CHANNELS, copy.channels.copy(), strict=True))
+        if self._attributes is None:
+            return grid
+        if update.writes:
+            self._attributes.update(copy.levels, update.written, update.frame.index, update.forgets)
+        return grid | self._attributes.maps()
+
+
+def update_of(
+    frame: FrameView,
+    geometry: Geometry,
+    state: NDArray[np.void],
+    changed: NDArray[np.uint8],
+    written: NDArray[np.uint8],
+) -> Update:
+    """What the device wrote of ``frame``: FRAME_STATE[1], uint8[tiles] and uint8[tiles], as they were copied."""
+    keyframe = KEYFRAMES[int(state["keyframe"][0])]
+    return Update(frame, geometry, keyframe, changed.astype(np.bool_), written.astype(np.bool_))
+
+
+def _slot(memory: Memory, pixels: PixelState) -> _Slot:
+    tiles = pixels.geometry.tiles
+    return _Slot(
+        memory.pinned((1,), FRAME_STATE),
+        memory.pinned(tiles, np.uint8),
+        memory.pinned(tiles, np.uint8),
+        memory.pinned(pixels.channels.shape, np.float32),
+        Levels(pixels.geometry, pixels.subsampled, memory.pinned),
+    )
+
+
+def _copies(slot: _Slot, pixels: PixelState) -> list[tuple[NDArray[Any], DeviceArray]]:
+    """Every array of ``slot``, and the one on the device that it is a copy of."""
+    copies: list[tuple[NDArray[Any], DeviceArray]] = [
+        (slot.frame, pixels.frame),
+        (slot.changed, pixels.changed),
+        (slot.written, pixels.written),
+        (slot.channels, pixels.channels),
+    ]
+    copies += [(error, pixels.errors.part(index)) for index, error in enumerate(slot.levels.errors)]
+    for host, device in zip(slot.levels.planes, pixels.planes, strict=True):
+        copies += zip((host.pixels, *host.coarse), device.levels, strict=True)
+    return copies

@@ -1,0 +1,77 @@
+"""Frames whose tokens are chosen on the device: pixels, Cascade and the record of the tokens are one graph's work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.cascade.cascade import Cascade
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.frames import AnyFrame
+from foveate.cuda.pixels.pixels import Pixels
+from foveate.cuda.work import Work
+from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.selection import Step
+from foveate.pipeline.settings import Settings
+
+GivenFlow = Callable[[int], Flow | None]
+
+
+class OnDevice:
+    """See engine.Choice. With queries the host looks into each frame on the way, so that nothing can be captured."""
+
+    def __init__(
+        self,
+        device: Device,
+        pixels: Pixels,
+        settings: Settings,
+        feedback: Feedback,
+        stream: Stream,
+        asked: Asked | None,
+        flow: GivenFlow | None,
+    ) -> None:
+        """Raises EngineError where the card is full."""
+        self._cascade = Cascade(device, pixels.state, settings, feedback, stream, flow, asked)
+        try:
+            self._work = Work(device, pixels, self._cascade)
+        except BaseException:
+            self._cascade.free()
+            raise
+
+    @property
+    def captures(self) -> bool:
+        """Whether a graph may replay what ``enqueue`` does."""
+        return self._cascade.asking is None
+
+    @property
+    def room(self) -> int:
+        """See Cascade.room."""
+        return self._cascade.room
+
+    def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
+        """Take what was fed in."""
+        given["fed"] = self._cascade.begin(frame.index, stream)
+        given["budget"] = self._cascade.budget
+
+    def enqueue(self, frame: AnyFrame, given: NDArray[np.void], slot: int, stream: Stream) -> None:
+        """All of the frame's work, up to the copies into ``slot``."""
+        if self.captures:
+            self._work.enqueue(given, slot, stream)
+        else:
+            self._work.enqueue_asking(given, slot, frame, stream)
+
+    def conclude(self, slot: int, stream: Stream) -> None:
+        """See Cascade.hand_over."""
+        self._cascade.hand_over(slot, stream)
+
+    def finish(self, frame: AnyFrame, slot: int) -> Step:
+        """The frame's Selection."""
+        return Step(frame, self._cascade.selection(frame, slot))
+
+    def free(self) -> None:
+        """Give all memory back. Nothing enqueued may still run."""
+        self._cascade.free()

@@ -1,0 +1,96 @@
+"""Frames whose tokens are chosen on the host: the GPU decodes them and works on their pixels.
+
+The choice is that of the CPU engine's Cascade, so both engines do all that the settings can ask for, and find the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.frames import AnyFrame
+from foveate.cuda.hand_over import HandOver
+from foveate.cuda.memory import Memory
+from foveate.cuda.patches import PatchesOnDevice
+from foveate.cuda.pixels.grid_layers import GridLayers
+from foveate.cuda.pixels.pixels import Pixels
+from foveate.pipeline.channels import BY_NAME, CHANNELS
+from foveate.pipeline.cpu.pyramid import State
+from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.selection import Step
+from foveate.pipeline.settings import Settings
+
+_STRATEGIES: Final = ("rate_distortion", "three_stage")
+
+
+def lacking_on_device(settings: Settings, asked: Asked | None) -> str | None:
+    """What is asked for that the device's Cascade has no kernels for, in words; None where it has all."""
+    if settings.allocation.strategy not in _STRATEGIES:
+        return f"there are no kernels for the strategy {settings.allocation.strategy!r}"
+    if settings.score.scorer == "linear" or settings.score.passes == 2:
+        return "there are no kernels for the linear scorer and a second pass"
+    clustered = {channel.name for channel in CHANNELS if channel.group == "cluster"}
+    if not settings.cache.enabled and not clustered.isdisjoint(settings.maps):
+        return "the kernels make clusters on keyframes only"
+    if "text" in settings.maps and asked is None:
+        return "there are no kernels for the channel 'text' without a query"
+    optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
+    return f"there are no kernels for the channel {optional[0]!r}" if optional else None
+
+
+class OnHost:
+    """See engine.Choice. Of the channels that are kept on the Grid, only edge_distance gets into the textures."""
+
+    captures: Final = True
+    room: Final = 0
+
+    def __init__(self, device: Device, pixels: Pixels, settings: Settings, slots: int) -> None:
+        """Raises EngineError where there is no memory."""
+        self._pixels = pixels
+        self._grid_layers = GridLayers(device, pixels.state, pixels.stack, {}, 0)
+        self._memory = Memory(device)
+        try:
+            self._hand_over = HandOver(self._memory, pixels.state, settings, slots)
+        except BaseException:
+            self._memory.free()
+            raise
+
+    def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
+        """Nothing that is fed in matters before the Cascade."""
+
+    def enqueue(self, frame: AnyFrame, given: NDArray[np.void], slot: int, stream: Stream) -> None:
+        """The frame's pixels, and their copies into ``slot``."""
+        self._pixels.frame.copy_from(given, stream)
+        self._pixels.enqueue(stream)
+        self._pixels.layers.enqueue(stream)
+        self._grid_layers.enqueue(stream)
+        self._hand_over.fetch(slot, stream)
+
+    def conclude(self, slot: int, stream: Stream) -> None:
+        """Nothing stays on the device."""
+
+    def finish(self, frame: AnyFrame, slot: int) -> State:
+        """What the Cascade reads of the frame; its levels stay until the slot's next frame."""
+        return self._hand_over.state(frame, slot)
+
+    def free(self) -> None:
+        """Give all memory back. Nothing enqueued may still run."""
+        self._memory.free()
+
+
+def with_device_patches(steps: Iterable[Step], device: Device, settings: Settings) -> Iterator[Step]:
+    """The Steps with their patches on the device as well, and on the host only where they are asked for there."""
+    lent = PatchesOnDevice(device, settings.budget)
+    try:
+        for frame, selection in steps:
+            assert selection.patches is not None
+            tensor = lent.copy_of(selection.patches)
+            kept = selection.patches if settings.patches else None
+            yield Step(frame, replace(selection, patches=kept, device_patches=tensor))
+    finally:
+        lent.close()

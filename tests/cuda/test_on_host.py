@@ -1,0 +1,439 @@
+"""Tokens chosen on the host from the device's pixels, against the CPU engine alone: the same, whatever is asked for.
+
+Every case runs on a card, and everywhere with a stand-in for one: device memory is the host's, and what the pixel
+kernels would leave there is left by the CPU engine's Pyramid. All between that and the tokens is the real code.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from foveate.cuda import engine as engines
+from foveate.cuda import on_host
+from foveate.cuda.engine import CudaEngine
+from foveate.cuda.memory import Memory
+from foveate.cuda.pixels.pixels import _allocate
+from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES, PixelState
+from foveate.pipeline import open_stream
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.cpu.engine import CpuEngine
+from foveate.pipeline.cpu.pyramid import State, pyramid
+from foveate.pipeline.cpu.upload import upload
+from foveate.pipeline.engine import open_engine
+from foveate.pipeline.errors import EngineError
+from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.asked import asked, compiled_queries
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import Settings, SourceSettings
+from foveate.pipeline.sources import open_source
+
+EQUAL = 0.99
+"""Share of tokens on a card: its maps differ in their last bits, which moves tokens at the cut (see test_pixels)."""
+MAPS_ERROR = 1e-3
+"""Mean error of a map on a card: where a cell is an edge for one engine only, edge_distance differs around it."""
+MODEL = """
+import numpy as np
+def slope(rgb):
+    return np.broadcast_to(np.linspace(0, 1, rgb.shape[1], dtype=np.float32), rgb.shape[:2])
+"""
+WEIGHTS = (
+    "bias = 0.05\n[weights]\nred = 0.5\nx = 0.25\nedges = -0.5\nboundary = 0.125\nfixation = 0.1\npass1_score = 0.2\n"
+)
+STREAM = {"memory": "stream", "merge": 2}
+FRAMES = 24
+
+CASES: dict[str, dict[str, Any]] = {
+    **{name: {"allocation": {"strategy": name}} for name in ("five_stage", "adaptive", "cluster_first", "foveated")},
+    **{
+        f"{name} in a stream": {"allocation": {"strategy": name, **STREAM}}
+        for name in ("five_stage", "foveated", "soft")
+    },
+    "linear scorer": {"score": {"scorer": "linear", "weights": "w.toml", "passes": 2}},
+    "two passes": {"score": {"passes": 2}, "maps": ("pass1_score", "eccentricity", "score"), "allocation": STREAM},
+    "text": {"maps": ("text", "edge_distance", "motion", "red", "saliency")},
+    "a depth model": {
+        "depth": "mine.py:slope",
+        "maps": ("depth", "normal_x", "occlusion", "rope_sin", "prev_saliency"),
+    },
+    "clusters without a cache": {"maps": ("cluster_id", "boundary"), "cache": {"enabled": False}},
+    "patches": {"allocation": {"strategy": "foveated"}, "patches": True},
+    "a query": {"allocation": {"strategy": "foveated", **STREAM}, "query": ("dark", "-left:0.5"), "maps": ("query",)},
+    "queries and weights": {"query": ("moving",), "score": {"passes": 2}, "maps": ("query_similarity", "query:bright")},
+}
+
+
+class HostDriver(ModuleType):
+    """pycuda.driver, whose device memory is the host's."""
+
+    Error = type("Error", (Exception,), {})
+    MemoryError = type("MemoryError", (Error,), {})
+
+    class _Block:
+        def __init__(self, size: int) -> None:
+            self._bytes = np.empty(size, np.uint8)
+
+        def __int__(self) -> int:
+            return int(self._bytes.ctypes.data)
+
+        def free(self) -> None:
+            self._bytes[:] = 0xA5  # whoever reads it later shall notice
+
+    class _Pinned(np.ndarray[Any, Any]):
+        def free(self) -> None:
+            self.view(np.uint8)[...] = 0xA5
+
+    def mem_alloc(self, size: int) -> _Block:
+        return self._Block(size)
+
+    def pagelocked_zeros(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        pinned = self._Pinned(shape, dtype)
+        pinned.view(np.ndarray)[...] = np.zeros((), dtype)
+        return pinned.view(np.ndarray)
+
+    @staticmethod
+    def memcpy_htod_async(pointer: int, values: NDArray[Any], stream: Any) -> None:
+        _bytes_at(pointer, values.nbytes)[:] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+    @staticmethod
+    def memcpy_dtoh_async(values: NDArray[Any], pointer: int, stream: Any) -> None:
+        values.reshape(-1).view(np.uint8)[:] = _bytes_at(pointer, values.nbytes)
+
+    @staticmethod
+    def memset_d8_async(pointer: int, byte: int, size: int, stream: Any) -> None:
+        _bytes_at(pointer, size)[:] = byte
+
+
+def _bytes_at(pointer: int, size: int) -> NDArray[np.uint8]:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(pointer))
+
+
+class NoDevice:
+    """Stands in for Device, Stream and Event, where nothing waits."""
+
+    handle = 0
+
+    def __enter__(self) -> "NoDevice":
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def errors(self) -> "NoDevice":
+        return self
+
+    def stream(self) -> "NoDevice":
+        return self
+
+    def synchronize(self) -> None: ...
+
+    def record(self, handle: int) -> None: ...
+
+    def await_it(self) -> None: ...
+
+    def free(self) -> None: ...
+
+
+class PixelsOfCpu:
+    """Stands in for Pixels, and for the Staging that brings it frames."""
+
+    brought: Frame
+    stack = None
+
+    def __init__(
+        self, device: Any, geometry: Geometry, colour: Colour, subsampled: bool, settings: Settings, stream: Any
+    ) -> None:
+        self._memory = Memory(device)
+        self.state = _allocate(self._memory, geometry, colour, subsampled, stream)
+        self._interval = Feedback()
+        self._given: NDArray[np.void] = np.zeros(())
+        updates = upload(self._frames(), settings.change, self._interval)
+        self._states = pyramid(updates, settings.model_copy(update={"maps": (), "query": ()}), 1)
+        self.frame = self
+        self.layers = SimpleNamespace(enqueue=lambda stream: None)
+
+    def _frames(self) -> Iterator[Frame]:
+        while True:
+            yield PixelsOfCpu.brought
+
+    def copy_from(self, given: NDArray[np.void], stream: Any) -> None:
+        self._given = given.copy()
+
+    def enqueue(self, stream: Any) -> None:
+        self._interval.keyframe_interval = int(self._given["interval"]) or None
+        state = next(self._states)
+        anew = KEYFRAMES[int(self._given["anew"])]
+        leave(
+            self.state, state if anew is None else replace(state, update=replace(state.update, keyframe=anew)), stream
+        )
+
+    def free(self) -> None:
+        self._memory.free()
+
+
+def leave(pixels: PixelState, state: State, stream: Any) -> None:
+    """Fill the device's arrays with what a State of the CPU engine holds."""
+    update = state.update
+    for plane, pyramid_of in zip(pixels.planes, state.levels.planes, strict=True):
+        for level, values in zip(plane.levels, (pyramid_of.pixels, *pyramid_of.coarse), strict=True):
+            level.upload(values, stream)
+    pixels.errors.upload(np.stack(state.errors), stream)
+    pixels.channels.upload(np.stack([state.grid[name] for name in GRID_CHANNELS]), stream)
+    pixels.changed.upload(update.changed.astype(np.uint8), stream)
+    pixels.written.upload(update.written.astype(np.uint8), stream)
+    frame = pixels.frame.download(stream)
+    frame["keyframe"], frame["forgets"] = KEYFRAMES.index(update.keyframe), update.forgets
+    frame["changed_count"], frame["dirty_count"] = update.changed.sum(), update.written.sum()
+    frame["moving"] = not update.forgets and update.changed.any()
+    pixels.frame.upload(frame, stream)
+
+
+@pytest.fixture(params=["stand-in", pytest.param("card", marks=pytest.mark.gpu)])
+def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether there is a card; else all that needs one is stood in for."""
+    if request.param == "card":
+        return True
+    driver, package = HostDriver("pycuda.driver"), ModuleType("pycuda")
+    package.driver = driver  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
+    for name in ("Device", "Event"):
+        monkeypatch.setattr(engines, name, NoDevice)
+    monkeypatch.setattr(engines, "Pixels", PixelsOfCpu)
+    monkeypatch.setattr(engines, "Staging", lambda *_: SimpleNamespace(bring=bring))
+    monkeypatch.setattr(engines, "captured", lambda *_: None)
+    monkeypatch.setattr(on_host, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))
+    return False
+
+
+def bring(frame: Frame, *_: Any) -> None:
+    PixelsOfCpu.brought = frame
+
+
+def steps(engine: Any, frames: list[Frame]) -> Iterator[Selection]:
+    for step in engine.cascade(engine.pyramid(engine.upload(iter(frames)))):
+        assert step.frame is frames[step.selection.index]
+        yield step.selection
+
+
+def read(clip: Path, count: int) -> list[Frame]:
+    source = open_source(str(clip), SourceSettings(frames=count))
+    frames = list(source)
+    source.close()
+    return frames
+
+
+def same(mine: list[Selection], expected: list[Selection], card: bool) -> None:
+    """Equal in every field; on a card, in nearly all tokens."""
+    assert len(mine) == len(expected)
+    for one, other in zip(mine, expected, strict=True):
+        assert one.keyframe == other.keyframe
+        assert one.maps.keys() == other.maps.keys()
+        assert one.extras == other.extras
+        assert one.changed == pytest.approx(other.changed)
+        assert one.recomputed == pytest.approx(other.recomputed)
+        if np.array_equal(one.x, other.x) and np.array_equal(one.y, other.y) and np.array_equal(one.lod, other.lod):
+            assert_equal(one.patches, other.patches, "patches")
+        for field in () if card else fields(Selection):
+            assert_equal(getattr(one, field.name), getattr(other, field.name), f"{field.name} of frame {one.index}")
+        for name in one.maps:
+            assert np.abs(one.maps[name] - other.maps[name]).mean() <= MAPS_ERROR, name
+    both = sum(len(tokens(a) & tokens(b)) for a, b in zip(mine, expected, strict=True))
+    share = both / max(1, sum(max(len(a), len(b)) for a, b in zip(mine, expected, strict=True)))
+    print(f"{share:.4%} of tokens equal")
+    assert share >= EQUAL
+
+
+def assert_equal(one: Any, other: Any, name: str) -> None:
+    if isinstance(other, np.ndarray):
+        assert one.dtype == other.dtype, name
+        assert np.array_equal(one, other), name
+    elif name.startswith("maps"):
+        assert all(np.array_equal(one[key], other[key]) for key in other), name
+    else:
+        assert one == other, name
+
+
+def tokens(selection: Selection) -> set[tuple[int, int, int]]:
+    return set(zip(selection.x.tolist(), selection.y.tolist(), selection.lod.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("clip", ["tree", "pedestrians"])  # 4:4:4 and 4:2:0
+def test_both_engines_choose_the_same(
+    case: str, clip: str, card: bool, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(MODEL)
+    Path("w.toml").write_text(WEIGHTS)
+    settings = Settings.model_validate({"change": {"keyframe_interval": 10}, "budget": 100, **CASES[case]})
+    frames = read(samples / f"{clip}.mp4", FRAMES)
+    expected = list(steps(CpuEngine(settings, Feedback(), asked(settings)), frames))
+    engine = CudaEngine(settings, Feedback(), asked(settings))
+    assert len(engine.notes) == 1
+    assert engine.notes[0].startswith("tokens chosen on the CPU: ")
+    chosen = list(steps(engine, frames))
+    same(chosen, expected, card)
+
+
+def test_what_is_fed_in_counts_from_the_same_frame(card: bool, samples: Path) -> None:
+    settings = Settings.model_validate(
+        {"allocation": {"strategy": "foveated"}, "maps": ("gaze", "attention", "eccentricity"), "keep_embeddings": True}
+    )
+    frames = read(samples / "tree.mp4", 16)
+    found = []
+    for kind in (CudaEngine, CpuEngine):
+        feedback, queries = Feedback(), asked(settings)
+        assert queries is not None
+        feedback.keyframe_interval = 6
+        selections = []
+        for selection in steps(kind(settings, feedback, queries), frames):
+            selections.append(selection)
+            if selection.index == 3:
+                feedback.set_gaze((40.0, 200.0))
+                feedback.set_budget(50)
+            if selection.index == 7:
+                feedback.add_attention(7, np.linspace(0, 1, len(selection)))
+                feedback.set_query(("dark",), compiled_queries(queries.encoder, ["dark"]).program)
+        found.append(selections)
+    same(found[0], found[1], card)
+    assert [selection.index for selection in found[0] if selection.keyframe == "periodic"] == [6, 12]
+    assert max(len(selection) for selection in found[0][4:]) <= 50 < len(found[0][3])
+    assert found[0][7].participation is None
+    assert found[0][8].participation is not None
+
+
+def moving(size: tuple[int, int], count: int, first: int, still: int = 0) -> Iterator[Frame]:
+    """Grey noise that shifts, and then stands still."""
+    picture = np.random.default_rng(size[0]).integers(0, 256, size, np.uint8)
+    for index in range(count):
+        yield Frame(first + index, (first + index) / 25, np.roll(picture, 3 * min(index, count - still), axis=1), None)
+
+
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_sizes_change_and_pictures_rest(memory: str, card: bool) -> None:
+    rests = [*moving((70, 130), 6, 0, still=4), *moving((70, 130), 5, 6, still=3), *moving((70, 130), 2, 11)]
+    frames = [*rests, *moving((33, 17), 3, 13), *moving((1, 1), 2, 16), *moving((70, 130), 2, 18)]
+    settings = Settings.model_validate(
+        {"allocation": {"strategy": "adaptive", "memory": memory}, "patches": True, "budget": 8}
+    )
+    chosen, expected = (list(steps(kind(settings, Feedback()), frames)) for kind in (CudaEngine, CpuEngine))
+    same(chosen, expected, card)
+    reasons = {selection.index: selection.keyframe for selection in chosen if selection.keyframe}
+    assert reasons == {0: "first", 13: "size", 16: "size", 18: "size"}
+    assert [selection.changed for selection in (*chosen[3:6], *chosen[9:11])] == [0] * 5
+    assert len(chosen[10])  # also of a picture that rests, pixels are read
+
+
+def test_the_next_frame_is_at_work_while_one_is_chosen(samples: Path, card: bool) -> None:
+    order: list[str] = []
+
+    class Watched(CudaEngine):
+        def pyramid(self, updates: Any) -> Iterator[Any]:
+            for arrived in super().pyramid(updates):
+                order.append(f"work on {arrived.frame.index}")
+                yield arrived
+
+    settings = Settings.model_validate({"allocation": {"strategy": "soft"}})
+    for selection in steps(Watched(settings, Feedback()), read(samples / "tree.mp4", 4)):
+        order.append(f"tokens of {selection.index}")
+    begun, chosen = ([order.index(f"{what} {frame}") for frame in range(4)] for what in ("work on", "tokens of"))
+    assert all(begun[frame + 1] < chosen[frame] for frame in range(3))
+    assert all(chosen[frame] < begun[frame + 2] for frame in range(2))
+
+
+@pytest.mark.parametrize("patches", [True, False])
+def test_patches_for_the_device_leave_the_host_where_it_did_not_ask(
+    patches: bool, samples: Path, card: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kept:
+        """Stands in for PatchesOnDevice."""
+
+        closed = 0
+
+        def __init__(self, device: Any, room: int) -> None: ...
+
+        def copy_of(self, patches: NDArray[np.uint8]) -> NDArray[np.uint8]:
+            return patches.copy()
+
+        def close(self) -> None:
+            Kept.closed += 1
+
+    monkeypatch.setattr(on_host, "PatchesOnDevice", Kept)
+    wanted: dict[str, Any] = {"allocation": {"strategy": "soft"}, "budget": 30}
+    frames = read(samples / "tree.mp4", 4)
+    expected = list(steps(CpuEngine(Settings.model_validate({**wanted, "patches": True}), Feedback()), frames))
+    settings = Settings.model_validate({**wanted, "patches": patches, "device_patches": True})
+    for mine, cpu in zip(steps(CudaEngine(settings, Feedback()), frames), expected, strict=True):
+        assert np.array_equal(mine.device_patches, cpu.patches)
+        assert (mine.patches is not None) == patches
+    assert Kept.closed == 1
+
+
+def test_an_error_of_a_model_ends_the_engine(card: bool, samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def broken(rgb):\n    raise RuntimeError('out of ideas')\n")
+    settings = Settings.model_validate({"depth": f"{tmp_path / 'mine.py'}:broken", "maps": ("depth",)})
+    with pytest.raises(EngineError, match="the depth model failed: RuntimeError: out of ideas"):
+        list(steps(CudaEngine(settings, Feedback()), read(samples / "tree.mp4", 3)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"allocation": {"strategy": "soft"}}, "there are no kernels for the strategy 'soft'"),
+        ({"maps": ("rope_sin",)}, "there are no kernels for the channel 'rope_sin'"),
+        ({"maps": ("boundary",), "cache": {"enabled": False}}, "the kernels make clusters on keyframes only"),
+        ({"maps": ("text",)}, "there are no kernels for the channel 'text' without a query"),
+        ({"score": {"passes": 2}}, "there are no kernels for the linear scorer and a second pass"),
+        ({"allocation": {"strategy": "three_stage"}, "maps": ("boundary", "clip3", "text")}, None),
+    ],
+)
+@pytest.mark.parametrize("engine", ["auto", "cuda"])
+def test_the_header_says_where_tokens_are_chosen(
+    engine: str, wanted: dict[str, Any], said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: None)
+    settings = Settings.model_validate({"engine": engine, **wanted})
+    opened = open_engine(settings, Feedback(), asked(settings))
+    assert opened.name == "cuda"
+    assert opened.notes == ((f"tokens chosen on the CPU: {said}",) if said else ())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("clip", ["pedestrians", "bunny"])
+def test_what_the_hardware_decodes(clip: str, samples: Path, tmp_path: Path) -> None:
+    """With a depth model and two passes, so that whole pictures come to the host as well."""
+    (tmp_path / "mine.py").write_text(MODEL)
+    wanted: dict[str, Any] = {"maps": ("depth",), "depth": f"{tmp_path / 'mine.py'}:slope", "score": {"passes": 2}}
+    both = []
+    for engine in ("cuda", "cpu"):
+        with open_stream(str(samples / f"{clip}.mp4"), engine=engine, source={"frames": 40}, **wanted) as stream:
+            assert stream.header.config["engine"] == engine
+            assert not any("decoded on the CPU" in note for note in stream.header.notes)
+            both.append(list(stream))
+    same(both[0], both[1], card=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_patches_on_the_device_are_those_on_the_host(memory: str, samples: Path) -> None:
+    torch = pytest.importorskip("torch")
+    chosen = {"strategy": "foveated", "memory": memory}
+    wanted: dict[str, Any] = {"allocation": chosen, "device_patches": True, "source": {"frames": 20}, "engine": "cuda"}
+    path = str(samples / "pedestrians.mp4")
+    with open_stream(path, patches=True, **wanted) as stream:
+        kept = [(torch.from_dlpack(each.device_patches), each.patches) for each in stream]
+    for tensor, expected in kept:
+        assert tensor.is_cuda
+        assert np.array_equal(tensor.cpu().numpy(), expected)
+    with open_stream(path, **wanted) as stream:
+        for selection, (_, expected) in zip(stream, kept, strict=True):
+            assert selection.patches is None
+            assert np.array_equal(selection.device_patches.host(), expected)
