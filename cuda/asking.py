@@ -16,19 +16,20 @@ from numpy.typing import NDArray
 from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.device import Stream
 from foveate.cuda.frames import AnyFrame
+from foveate.cuda.hand_over import update_of
 from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.query.relevance import Relevance
-from foveate.cuda.state import KEYFRAMES, PixelState, PlaneLevels
+from foveate.cuda.state import PixelState, PlaneLevels
 from foveate.pipeline.cascade.cache import Cache, Flow, Map
 from foveate.pipeline.cascade.feedback import Fed
 from foveate.pipeline.cpu.attributes import AttributeStack
+from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import Mask, tiles_to_cells
 from foveate.pipeline.native.attributes import COLOUR_LEVEL, STROKE_LEVEL
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.query.program import COEFFICIENTS, Program
-from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.settings import Settings
 
 
@@ -53,16 +54,6 @@ class HostLevels:
     def luma(self) -> HostPlane:
         """The first plane."""
         return self.planes[0]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Written:
-    """What the device wrote of one frame."""
-
-    keyframe: KeyframeReason | None
-    changed: Mask  # bool[tiles]
-    written: Mask  # bool[tiles]
-    forgets: bool
 
 
 class Asking:
@@ -113,8 +104,8 @@ class Asking:
 
         What was fetched must have arrived.
         """
-        update = self._update()
-        if self._attributes is not None and update.written.any():
+        update = update_of(frame, self._geometry, self._frame, self._changed, self._written)
+        if self._attributes is not None and update.writes:
             assert self._levels is not None
             self._attributes.update(self._levels, update.written, frame.index, update.forgets)
             self._grid = self._attributes.maps()
@@ -150,14 +141,7 @@ class Asking:
         self._interest.close()
         self._relevance.free()
 
-    def _update(self) -> Written:
-        state = self._frame.reshape(-1)[0]
-        changed, written = (tiles.astype(np.bool_) for tiles in (self._changed, self._written))
-        if not state["dirty_count"]:  # what the device did not write, it did not note either
-            changed, written = np.zeros_like(changed), np.zeros_like(written)
-        return Written(KEYFRAMES[state["keyframe"]], changed, written, bool(state["forgets"]))
-
-    def _follow(self, update: Written, changed: Mask) -> tuple[Flow | None, Mask]:
+    def _follow(self, update: Update, changed: Mask) -> tuple[Flow | None, Mask]:
         """The frame's flow, and the cells whose carried maps may be reused: as carry.cu finds it."""
         if update.keyframe is not None or not self._caches:
             self._ages.clear()

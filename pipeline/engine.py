@@ -32,7 +32,7 @@ class Engine(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the header says of the choice of this engine: why it is not the one that was to be expected."""
+        """What the header says of this engine: why it is not the one to be expected, or what it leaves to the CPU."""
 
     @property
     def shares_thread(self) -> Sharing:
