@@ -44,7 +44,7 @@ def lacking_on_device(settings: Settings, asked: Asked | None) -> str | None:
 
 
 class OnHost:
-    """See engine.Choice. Of the channels that are kept on the Grid, only edge_distance gets into the textures."""
+    """See session.Choice. Of the channels that are kept on the Grid, only edge_distance gets into the textures."""
 
     captures: Final = True
     room: Final = 0

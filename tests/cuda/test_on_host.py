@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.cuda import engine as engines
-from foveate.cuda import on_host
+from foveate.cuda import on_host, session
 from foveate.cuda.engine import CudaEngine
 from foveate.cuda.memory import Memory
 from foveate.cuda.pixels.pixels import _allocate
@@ -204,11 +204,11 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     package.driver = driver  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pycuda", package)
     monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
-    for name in ("Device", "Event"):
-        monkeypatch.setattr(engines, name, NoDevice)
-    monkeypatch.setattr(engines, "Pixels", PixelsOfCpu)
-    monkeypatch.setattr(engines, "Staging", lambda *_: SimpleNamespace(bring=bring))
-    monkeypatch.setattr(engines, "captured", lambda *_: None)
+    monkeypatch.setattr(engines, "Device", NoDevice)
+    monkeypatch.setattr(session, "Event", NoDevice)
+    monkeypatch.setattr(session, "Pixels", PixelsOfCpu)
+    monkeypatch.setattr(session, "Staging", lambda *_: SimpleNamespace(bring=bring))
+    monkeypatch.setattr(session, "captured", lambda *_: None)
     monkeypatch.setattr(on_host, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))
     return False
 
