@@ -34,7 +34,7 @@ class AttributeStack:
         rows, columns = geometry.grid
         self._geometry = geometry
         self._tables = tables(colour)
-        self._step = STROKE_STEP * (255.0 if colour.full_range else 219.0)
+        self._step = stroke_step(colour)
         shares = np.zeros((COLOURS, rows, columns), np.float32)
         self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
         self._rest = RestStack(geometry)
@@ -49,12 +49,22 @@ class AttributeStack:
         attributes((luma, cb, cr), fine, self._tables, self._step, self._geometry, written, self._found)
         self._rest.update(levels, written, index, forgets)
 
+    @property
+    def strokes(self) -> Map:
+        """How many strokes of letters end in each cell, float32[grid]; changed by the next update."""
+        return self._found.strokes
+
     def maps(self) -> dict[str, Map]:
         """By name, float32[grid] of their own: the channels clip0 .. clip11 and text, and "stirs" and "moved"."""
         maps = {"text": text(self._found.strokes), **self._rest.maps()}
         for index, values in enumerate((*self._found.shares.copy(), self._found.light.copy())):
             maps[f"{EMBEDDING}{index}"] = values
         return maps
+
+
+def stroke_step(colour: Colour) -> float:
+    """Luma difference, in 8-bit units, that makes an edge of a stroke."""
+    return STROKE_STEP * (255.0 if colour.full_range else 219.0)
 
 
 def text(strokes: Map) -> Map:

@@ -75,13 +75,13 @@ class _Cascade:
     ) -> None:
         geometry = state.update.geometry
         self._loaded = loaded
-        self._interest = None if asked is None else Interest(asked, geometry)
         self._settings = settings
         self._feedback = feedback
         self._geometry = geometry
         weighed = frozenset() if loaded.scorer is None else loaded.scorer.channels
         self._read = channels_read(settings.allocation) | (weighed - {"pass1_score"})
         used = frozenset(settings.maps) | self._read
+        self._interest = None if asked is None else Interest(asked, geometry, used)
         self._temporal = Temporal(geometry, settings.cache, used)
         self._flow = FlowSearch(settings.cache.flow_level)
         self._ledger = Ledger(geometry)
@@ -147,7 +147,9 @@ class _Cascade:
             return None
         self._interest.feed(fed)
         update = state.update
-        view = View(update.frame, self._geometry, update.keyframe, changed, flow, valid, state.grid)
+        view = View(
+            update.frame, self._geometry, update.keyframe, changed, flow, valid, state.grid, self._interest.wanted
+        )
         self._interest.look(view)
         return self._interest.participation()
 

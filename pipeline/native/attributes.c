@@ -3,7 +3,6 @@
 
 #include "native.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -27,58 +26,93 @@ typedef struct {
     float step;                  /* luma difference, in 8-bit units, that makes an edge of a stroke */
 } Attributes;
 
-static inline int32_t rounded(float value)
+enum { PART = 64 }; /* cells side by side that are looked at together, in vector instructions */
+
+INLINE int32_t rounded(float value)
 {
     int32_t whole = (int32_t)(value + 0.5f);
     return least(greatest(whole, 0), 255);
 }
 
-static void name_colours(const Attributes *a, int32_t row, int32_t column)
+/* Colours of ``cells`` cells, at most PART, from ``column`` on. Five bits of a word count the samples of one colour. */
+INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32_t cells)
 {
-    int64_t width = (int64_t)a->columns * COLOUR_SIDE, cells = (int64_t)a->rows * a->columns;
-    int32_t count[COLOURS] = {0}, light = 0;
-    for (int32_t y = 0; y < COLOUR_SIDE; y++)
-        for (int32_t x = 0; x < COLOUR_SIDE; x++) {
-            int64_t at = (row * COLOUR_SIDE + y) * width + column * COLOUR_SIDE + x;
-            int32_t bin = (rounded(a->luma[at]) >> 3) << 12 | (rounded(a->cb[at]) >> 2) << 6 | rounded(a->cr[at]) >> 2;
-            count[a->name[bin]]++;
-            light += a->lightness[bin];
-        }
-    int64_t cell = (int64_t)row * a->columns + column;
-    for (int32_t k = 0; k < COLOURS; k++)
-        a->shares[k * cells + cell] = (float)count[k] / (float)(COLOUR_SIDE * COLOUR_SIDE);
-    a->light[cell] = (float)light / (float)(255 * COLOUR_SIDE * COLOUR_SIDE);
-}
-
-/* Strokes that end in the cell: an edge up and an edge down, or the other way round, at most WIDEST samples apart. */
-static void count_strokes(const Attributes *a, int32_t row, int32_t column)
-{
-    int32_t width = a->columns * STROKE_SIDE, left = column * STROKE_SIDE, count = 0;
-    for (int32_t y = 0; y < STROKE_SIDE; y++) {
-        const float *luma = a->fine + (int64_t)(row * STROKE_SIDE + y) * width;
-        int32_t sign = 0, seen = left - 2 * WIDEST;
-        for (int32_t x = greatest(left - WIDEST, 1); x < least(left + STROKE_SIDE, width - 1); x++) {
-            float across = luma[x + 1] - luma[x - 1];
-            int32_t here = across > a->step ? 1 : across < -a->step ? -1 : 0;
-            if (!here) continue;
-            if (x >= left && here == -sign && x - seen <= WIDEST) count++;
-            sign = here;
-            seen = x;
+    int64_t width = (int64_t)a->columns * COLOUR_SIDE, all = (int64_t)a->rows * a->columns;
+    uint64_t count[PART] = {0};
+    int32_t light[PART] = {0}, bin[PART * COLOUR_SIDE];
+    for (int32_t y = 0; y < COLOUR_SIDE; y++) {
+        int64_t at = (row * COLOUR_SIDE + y) * width + column * COLOUR_SIDE;
+        const float *luma = a->luma + at, *cb = a->cb + at, *cr = a->cr + at;
+        for (int32_t x = 0; x < cells * COLOUR_SIDE; x++)
+            bin[x] = (rounded(luma[x]) >> 3) << 12 | (rounded(cb[x]) >> 2) << 6 | rounded(cr[x]) >> 2;
+        for (int32_t x = 0; x < cells * COLOUR_SIDE; x++) {
+            count[x / COLOUR_SIDE] += (uint64_t)1 << 5 * a->name[bin[x]];
+            light[x / COLOUR_SIDE] += a->lightness[bin[x]];
         }
     }
-    a->strokes[(int64_t)row * a->columns + column] = (float)count;
+    int64_t first = (int64_t)row * a->columns + column;
+    for (int32_t k = 0; k < COLOURS; k++)
+        for (int32_t cell = 0; cell < cells; cell++)
+            a->shares[k * all + first + cell] = (float)(int32_t)(count[cell] >> 5 * k & 31) / (float)(COLOUR_SIDE * COLOUR_SIDE);
+    for (int32_t cell = 0; cell < cells; cell++)
+        a->light[first + cell] = (float)light[cell] / (float)(255 * COLOUR_SIDE * COLOUR_SIDE);
+}
+
+/* Edges of a row of samples from ``left`` - WIDEST on: 1 up, -1 down, 0 none, as at both ends of the picture. */
+INLINE void find_edges(
+    const float *restrict luma, int32_t left, int32_t right, int32_t width, float step, int8_t *restrict edge)
+{
+    int32_t first = greatest(left - WIDEST, 1), end = least(right, width - 1);
+    for (int32_t x = left - WIDEST; x < first; x++) edge[x - left + WIDEST] = 0;
+    for (int32_t x = greatest(end, first); x < right; x++) edge[x - left + WIDEST] = 0;
+    for (int32_t x = first; x < end; x++) {
+        float across = luma[x + 1] - luma[x - 1];
+        edge[x - left + WIDEST] = (int8_t)((across > step) - (across < -step));
+    }
+}
+
+/* Strokes that end in each of ``cells`` cells: an edge up and an edge down, or the other way round, at most WIDEST samples
+   apart, without another between them. */
+INLINE void count_strokes(const Attributes *a, int32_t row, int32_t column, int32_t cells)
+{
+    int32_t width = a->columns * STROKE_SIDE, left = column * STROKE_SIDE, samples = cells * STROKE_SIDE;
+    uint8_t count[PART * STROKE_SIDE] = {0};
+    int8_t edge[WIDEST + PART * STROKE_SIDE], last[PART * STROKE_SIDE], *here = edge + WIDEST;
+    for (int32_t y = 0; y < STROKE_SIDE; y++) {
+        find_edges(a->fine + (int64_t)(row * STROKE_SIDE + y) * width, left, left + samples, width, a->step, edge);
+        memcpy(last, here - 1, (size_t)samples);
+        for (int32_t back = 2; back <= WIDEST; back++)
+            for (int32_t x = 0; x < samples; x++) last[x] |= here[x - back] & (int8_t)-(last[x] == 0);
+        for (int32_t x = 0; x < samples; x++) count[x] += (here[x] > 0 && last[x] < 0) || (here[x] < 0 && last[x] > 0);
+    }
+    for (int32_t cell = 0; cell < cells; cell++) {
+        int32_t sum = 0;
+        for (int32_t x = 0; x < STROKE_SIDE; x++) sum += count[cell * STROKE_SIDE + x];
+        a->strokes[(int64_t)row * a->columns + column + cell] = (float)sum;
+    }
+}
+
+/* How many cells from ``column`` on, at most PART, are of tiles that were written, or have a cell ``beside`` them that is. */
+static int32_t cells_written(const uint8_t *tiles, int32_t column, int32_t columns, int32_t beside)
+{
+    int32_t end = column;
+    while (end < least(column + PART, columns)) {
+        int32_t before = greatest(end - beside, 0), behind = least(end + beside, columns - 1);
+        if (!tiles[before / CELLS_PER_TILE] && !tiles[behind / CELLS_PER_TILE]) break;
+        end++;
+    }
+    return end - column;
 }
 
 /* ``written``: [tiles] that were written. Colours are those of their cells, strokes also reach the cells beside. */
-EXPORT void attributes(const Attributes *a, const uint8_t *written)
+FOR_EACH_PROCESSOR EXPORT void attributes(const Attributes *a, const uint8_t *written)
 {
     int32_t across = a->columns / CELLS_PER_TILE;
     for (int32_t row = 0; row < a->rows; row++) {
         const uint8_t *tiles = written + row / CELLS_PER_TILE * across;
-        for (int32_t column = 0; column < a->columns; column++) {
-            int32_t before = greatest(column - 1, 0), behind = least(column + 1, a->columns - 1);
-            if (tiles[column / CELLS_PER_TILE]) name_colours(a, row, column);
-            if (tiles[before / CELLS_PER_TILE] || tiles[behind / CELLS_PER_TILE]) count_strokes(a, row, column);
-        }
+        for (int32_t column = 0, cells; column < a->columns; column += greatest(cells, 1))
+            if ((cells = cells_written(tiles, column, a->columns, 0))) name_colours(a, row, column, cells);
+        for (int32_t column = 0, cells; column < a->columns; column += greatest(cells, 1))
+            if ((cells = cells_written(tiles, column, a->columns, 1))) count_strokes(a, row, column, cells);
     }
 }

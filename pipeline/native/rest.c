@@ -3,7 +3,12 @@
 
 #include "native.h"
 
-enum { REST_LEVEL = 2, SIDE = CELL >> REST_LEVEL, SAMPLES = SIDE * SIDE };
+enum {
+    REST_LEVEL = 2,
+    SIDE = CELL >> REST_LEVEL,
+    SAMPLES = SIDE * SIDE,
+    PART = 64 /* cells side by side that are compared together, in vector instructions */
+};
 
 typedef struct {
     const float *now[3];  /* luma, Cb, Cr of REST_LEVEL, in 8-bit units */
@@ -18,39 +23,64 @@ typedef struct {
     int32_t step;         /* difference in 8-bit units up to which samples are alike */
 } Rest;
 
-static inline int32_t differ(int32_t a, int32_t b, int32_t step) { return a - b > step || b - a > step; }
+INLINE uint8_t rounded(float value) { return (uint8_t)least(greatest((int32_t)(value + 0.5f), 0), 255); }
 
-static inline uint8_t rounded(float value) { return (uint8_t)least(greatest((int32_t)(value + 0.5f), 0), 255); }
+INLINE uint8_t differ(uint8_t a, uint8_t b, uint8_t step) { return (uint8_t)(a > b ? a - b : b - a) > step; }
 
-static void compare(const Rest *r, int32_t row, int32_t column)
+/* One row of samples of one plane, from ``at`` on. ``settles``, ``other`` and ``away`` are 0 or 1, by sample. */
+INLINE void compare_row(
+    const Rest *r, int32_t plane, int64_t at, int32_t samples, const uint8_t *settles, uint8_t *other, uint8_t *away)
 {
-    int64_t cell = (int64_t)row * r->columns + column, width = (int64_t)r->columns * SIDE;
-    int32_t settles = r->frame - r->stirred[cell] > r->patience, stirs = 0, moved = 0;
-    if (settles) r->known[cell] = 1;
-    for (int32_t y = 0; y < SIDE; y++)
-        for (int32_t x = 0; x < SIDE; x++) {
-            int64_t at = (row * SIDE + y) * width + column * SIDE + x;
-            int32_t other = 0, away = 0;
-            for (int32_t plane = 0; plane < 3; plane++) {
-                uint8_t now = rounded(r->now[plane][at]), last = r->last[plane][at];
-                if (settles) r->rest[plane][at] = last;
-                other |= differ(now, last, r->step);
-                away |= differ(now, r->rest[plane][at], r->step);
-                r->last[plane][at] = now;
-            }
-            stirs += other;
-            moved += away;
+    const float *picture = r->now[plane] + at;
+    uint8_t *restrict last = r->last[plane] + at, *restrict rest = r->rest[plane] + at;
+    uint8_t step = (uint8_t)least(r->step, 255);
+    for (int32_t x = 0; x < samples; x++) {
+        uint8_t now = rounded(picture[x]);
+        rest[x] = settles[x] ? last[x] : rest[x];
+        other[x] |= differ(now, last[x], step);
+        away[x] |= differ(now, rest[x], step);
+        last[x] = now;
+    }
+}
+
+/* ``cells`` cells, at most PART, from ``column`` on. */
+INLINE void compare(const Rest *r, int32_t row, int32_t column, int32_t cells)
+{
+    int64_t first = (int64_t)row * r->columns + column, width = (int64_t)r->columns * SIDE;
+    uint8_t settles[PART * SIDE], stirs[PART * SIDE] = {0}, moved[PART * SIDE] = {0};
+    for (int32_t x = 0; x < cells * SIDE; x++) settles[x] = r->frame - r->stirred[first + x / SIDE] > r->patience;
+    for (int32_t y = 0; y < SIDE; y++) {
+        uint8_t other[PART * SIDE] = {0}, away[PART * SIDE] = {0};
+        int64_t at = (row * SIDE + y) * width + column * SIDE;
+        for (int32_t plane = 0; plane < 3; plane++) compare_row(r, plane, at, cells * SIDE, settles, other, away);
+        for (int32_t x = 0; x < cells * SIDE; x++) {
+            stirs[x] += other[x];
+            moved[x] += away[x];
         }
-    if (stirs) r->stirred[cell] = r->frame;
-    r->stirs[cell] = (float)stirs / SAMPLES;
-    r->moved[cell] = r->known[cell] ? (float)moved / SAMPLES : -1.0f;
+    }
+    for (int32_t cell = 0; cell < cells; cell++) {
+        int32_t stirring = 0, moving = 0;
+        for (int32_t x = cell * SIDE; x < (cell + 1) * SIDE; x++) {
+            stirring += stirs[x];
+            moving += moved[x];
+        }
+        r->known[first + cell] |= settles[cell * SIDE];
+        if (stirring) r->stirred[first + cell] = r->frame;
+        r->stirs[first + cell] = (float)stirring / SAMPLES;
+        r->moved[first + cell] = r->known[first + cell] ? (float)moving / SAMPLES : -1.0f;
+    }
 }
 
 /* Compare the cells of the tiles of ``written`` with what they held, before it is forgotten. */
-EXPORT void compare_rest(const Rest *r, const uint8_t *written)
+FOR_EACH_PROCESSOR EXPORT void compare_rest(const Rest *r, const uint8_t *written)
 {
-    for (int32_t row = 0; row < r->rows; row++)
-        for (int32_t column = 0; column < r->columns; column++)
-            if (written[(row / CELLS_PER_TILE) * (r->columns / CELLS_PER_TILE) + column / CELLS_PER_TILE])
-                compare(r, row, column);
+    for (int32_t row = 0; row < r->rows; row++) {
+        const uint8_t *tiles = written + row / CELLS_PER_TILE * (r->columns / CELLS_PER_TILE);
+        for (int32_t column = 0; column < r->columns;) {
+            int32_t end = column;
+            while (end < least(column + PART, r->columns) && tiles[end / CELLS_PER_TILE]) end++;
+            if (end > column) compare(r, row, column, end - column);
+            column = greatest(end, column + 1);
+        }
+    }
 }

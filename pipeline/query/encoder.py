@@ -13,7 +13,7 @@ from foveate.pipeline.cascade.cache import Flow, Map
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.query.phrase import Phrase
-from foveate.pipeline.query.program import Program
+from foveate.pipeline.query.program import COEFFICIENTS, Program
 from foveate.pipeline.selection import KeyframeReason
 
 
@@ -35,12 +35,13 @@ class View:
     flow: Flow | None  # None on keyframes, and where nothing moved
     valid: Mask  # bool[grid]: cells whose carried maps may be reused
     grid: Mapping[str, Map]  # channels by name, float32[grid]; with the attributes encoder its pixels' channels too
+    wanted: frozenset[int] = frozenset(range(COEFFICIENTS))  # coefficients that are read; others may hold anything
 
 
 class Embedded(NamedTuple):
     """The embedding channels of one frame."""
 
-    coefficients: Map  # float32[COEFFICIENTS, grid]
+    coefficients: Map  # float32[COEFFICIENTS, grid]; at least what the View wants of them
     age: int  # frames since the pixels that they were computed from, or the oldest of them
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,30 @@ from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import Embedder, View, place
-from foveate.pipeline.query.program import COEFFICIENTS, INPUTS, Map, Program, participation, relevance
+from foveate.pipeline.query.program import (
+    COEFFICIENTS,
+    INPUTS,
+    Map,
+    Program,
+    coefficients_read,
+    participation,
+    relevance,
+)
 
 
 class Interest:
     """Keeps the embeddings of a stream of frames of one size, and asks them."""
 
-    def __init__(self, asked: Asked, geometry: Geometry) -> None:
+    def __init__(self, asked: Asked, geometry: Geometry, names: Collection[str] = ()) -> None:
+        """``names``: the maps that will be asked for, among others."""
         self._asked = asked
         self._program = asked.program
+        self._read = coefficients_read(asked.program)
+        self._maps_query = not {"query", "query_similarity"}.isdisjoint(names)
+        embeddings = {int(name.removeprefix(EMBEDDING)) for name in names if name.startswith(EMBEDDING)}
+        self._mapped = frozenset(embeddings).union(*(coefficients_read(program) for program in asked.maps.values()))
         self._embedder: Embedder = asked.encoder.embedder(geometry)
-        self._inputs = np.empty((INPUTS, *geometry.grid), np.float32)
+        self._inputs = np.zeros((INPUTS, *geometry.grid), np.float32)
         self._inputs[COEFFICIENTS:] = place(geometry)
         self.age: int | None = None  # of the last frame's embeddings; None while there are none
 
@@ -29,12 +43,27 @@ class Interest:
         """Take in another query than that of the settings, if there is one."""
         if fed.queries is not None:
             self._program = fed.program
+            self._read = coefficients_read(fed.program)
+
+    @property
+    def wanted(self) -> frozenset[int]:
+        """The coefficients that the queries or the maps read."""
+        return self._read | self._mapped
+
+    @property
+    def mapped(self) -> frozenset[int]:
+        """Those that the maps read."""
+        return self.wanted if self._maps_query else self._mapped
 
     def look(self, view: View) -> None:
         """Bring the embeddings up to one frame."""
         embedded = self._embedder.update(view)
         self.age = None if embedded is None else embedded.age
-        self._inputs[:COEFFICIENTS] = 0 if embedded is None else embedded.coefficients
+        if embedded is None:
+            self._inputs[:COEFFICIENTS] = 0
+        else:
+            for index in view.wanted:
+                self._inputs[index] = embedded.coefficients[index]
 
     @property
     def program(self) -> Program | None:
@@ -67,7 +96,10 @@ class Interest:
 
     @property
     def coefficients(self) -> Map:
-        """The last frame's embedding channels, float32[COEFFICIENTS, grid]; overwritten by the next frame's."""
+        """What was wanted of the last frame's embedding channels, float32[COEFFICIENTS, grid].
+
+        Overwritten by the next frame's.
+        """
         return self._inputs[:COEFFICIENTS]
 
     def close(self) -> None:

@@ -59,6 +59,13 @@ def program(phrases: Sequence[Phrase], terms: Sequence[Sequence[Term]], activati
     )
 
 
+def coefficients_read(program: Program | None) -> frozenset[int]:
+    """The embedding channels that a program reads; None reads none."""
+    if program is None:
+        return frozenset()
+    return frozenset(np.flatnonzero(program.weights[:, :COEFFICIENTS].any(axis=0)).tolist())
+
+
 def relevance(program: Program, inputs: Map) -> Map:
     """Each cell's relevance to each query: float32[INPUTS, ...] -> float32[Q, ...], in [0, 1]."""
     values = _products(program.weights, inputs.reshape(INPUTS, -1))

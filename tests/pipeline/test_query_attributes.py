@@ -100,6 +100,47 @@ def test_incremental_maps_are_those_of_a_rebuild(seed, width, height):
         np.testing.assert_array_equal(step_by_step[name], at_once[name], name)
 
 
+def plain_strokes(fine, step):
+    """Strokes that end in each cell, sample by sample: an edge the other way at most 5 samples before, none between."""
+    height, width = fine.shape
+    count = np.zeros((height // 8, width // 8))
+    for y, luma in enumerate(fine):
+        before = (-100, 0)
+        for x in range(1, width - 1):
+            across = luma[x + 1] - luma[x - 1]
+            sign = int(across > step) - int(across < -step)
+            if sign:
+                count[y // 8, x // 8] += sign == -before[1] and x - before[0] <= 5
+                before = (x, sign)
+    return count
+
+
+@pytest.mark.parametrize("width", [40, 1400])
+def test_the_kernel_is_its_plain_reference(width):
+    random, geometry, colour = np.random.default_rng(width), Geometry(width, 70), Colour()
+    luma = random.integers(0, 256, (70, width // 2)).repeat(2, axis=1)
+    luma[:, ::7] = 128
+    picture = [luma.astype(np.uint8), *random.integers(0, 256, (2, 35, width // 2), np.uint8)]
+    levels, stack = Levels(geometry, True), AttributeStack(geometry, colour)
+    levels.update(picture, np.ones(geometry.tiles, np.bool_))
+    for index, share in enumerate((0.3, 0.9)):
+        written = random.random(geometry.tiles) < share
+        stack.update(levels, written, index, forgets=False)
+        cells = written.repeat(2, 0).repeat(2, 1)
+        beside = cells | np.pad(cells, ((0, 0), (1, 0)))[:, :-1] | np.pad(cells, ((0, 0), (0, 1)))[:, 1:]
+        strokes = plain_strokes(levels.luma.level(1), 0.1 * 219)
+        assert strokes.max() > 8
+        np.testing.assert_array_equal(stack.strokes[beside], strokes[beside])
+        y, cb, cr = (np.rint(plane.level(2)).astype(int) for plane in levels.planes)
+        named, lightness = (table[y >> 3, cb >> 2, cr >> 2] for table in tables(colour))
+        of_cells = named.reshape(geometry.grid[0], 4, -1, 4).transpose(0, 2, 1, 3).reshape(*geometry.grid, 16)
+        maps = stack.maps()
+        for code in range(len(NAMES)):
+            np.testing.assert_array_equal(maps[f"clip{code}"][cells], (of_cells == code).mean(axis=-1)[cells])
+        light = lightness.reshape(geometry.grid[0], 4, -1, 4).mean(axis=(1, 3)) / 255
+        np.testing.assert_allclose(maps["clip11"][cells], light[cells], rtol=1e-6)  # one rounding to float32
+
+
 def test_shares_of_a_cell_add_up_and_are_of_its_own_pixels():
     geometry, rgb = Geometry(64, 64), np.zeros((64, 64, 3))
     rgb[:, :8] = 255, 0, 0  # the left half of the first cells

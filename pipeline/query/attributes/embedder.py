@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.attributes import PIXEL_CHANNELS
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.native.regions import Regions
 from foveate.pipeline.query.attributes.colours import NAMES
 from foveate.pipeline.query.attributes.moving import Motion
-from foveate.pipeline.query.attributes.regions import Regions, regions, sizes
+from foveate.pipeline.query.attributes.regions import regions, sizes
 from foveate.pipeline.query.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.query.encoder import Embedded, View
 from foveate.pipeline.query.program import COEFFICIENTS
+
+OF_PIXELS: Final = {**{index: f"{EMBEDDING}{index}" for index in range(PIXEL_CHANNELS)}, TEXT: "text"}
+"""Coefficients that pixels tell by themselves: the names of their maps in View.grid."""
+OF_REGIONS: Final = frozenset({MOVING, SMALLEST, LARGEST})
+"""Coefficients that need the regions of the picture, and so all of its colours."""
 
 
 class AttributesEmbedder:
@@ -22,22 +30,34 @@ class AttributesEmbedder:
         self._geometry = geometry
         self._coefficients = np.zeros((COEFFICIENTS, *geometry.grid), np.float32)
         self._motion = Motion(geometry)
-        self._regions: list[Regions] = []
+        self._made: frozenset[int] = frozenset()  # coefficients that are the last frame's
+        self._regions: Regions | None = None  # the last frame's, where they were needed
         self.settled = False
 
     def update(self, view: View) -> Embedded:
         """See Embedder. The coefficients are overwritten by the next frame's."""
+        changed = bool(view.changed.any())
+        if changed or view.keyframe is not None:
+            self._made, self._regions = frozenset(), None
+        self._motion.follow(view)
+        self._make(view, view.wanted - self._made)
+        self._made = (self._made | view.wanted) - {MOVING}
+        self.settled = not changed and self._motion.rests
+        return Embedded(self._coefficients, 0)
+
+    def _make(self, view: View, due: frozenset[int]) -> None:
         mine = self._coefficients
-        if view.keyframe is not None or view.changed.any():
-            for index in range(PIXEL_CHANNELS):
-                mine[index] = view.grid[f"{EMBEDDING}{index}"]
-            mine[TEXT] = view.grid["text"]
-            self._regions = regions(mine[: len(NAMES)], self._geometry)
-            mine[SMALLEST], mine[LARGEST] = sizes(self._regions, self._geometry)
-        moving = self._motion.update(view, self._regions)
-        self.settled = not view.changed.any() and not moving.any()
-        mine[MOVING] = moving
-        return Embedded(mine, 0)
+        for index in due & OF_PIXELS.keys():
+            mine[index] = view.grid[OF_PIXELS[index]]
+        if due & {SMALLEST, LARGEST}:
+            mine[SMALLEST], mine[LARGEST] = sizes(self._regions_of(view), self._geometry)
+        if MOVING in due:
+            mine[MOVING] = self._motion.shown(lambda: self._regions_of(view))
+
+    def _regions_of(self, view: View) -> Regions:
+        if self._regions is None:
+            self._regions = regions([view.grid[OF_PIXELS[index]] for index in range(len(NAMES))], self._geometry)
+        return self._regions
 
     def close(self) -> None:
         """Nothing runs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import cv2
 import numpy as np
@@ -10,8 +10,8 @@ import numpy as np
 from foveate.pipeline.cascade.cache import Flow, Map
 from foveate.pipeline.cpu.rest import PATIENCE as LEARNS
 from foveate.pipeline.cpu.rest import pans
-from foveate.pipeline.geometry import Geometry, Mask
-from foveate.pipeline.query.attributes.regions import Regions
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.native.regions import Filling, Regions, fill_regions, weaken_small
 from foveate.pipeline.query.encoder import View
 
 PATIENCE = 2
@@ -41,23 +41,41 @@ class Motion:
         self._carried = np.zeros(geometry.grid, np.float32)  # of cells where it is not known what rests there
         self._still = np.full(geometry.grid, PATIENCE + 1, np.int32)  # frames since the cell last changed
         self._unsure = 0  # frames until what rested can be trusted again, after the camera has moved
+        self._moving = self._carried  # cell by cell
+        self._rule = Filling(_SURE, _SPAN, _LEAST, _WIDE * geometry.cells)
         self._row, self._column = np.indices(geometry.grid, dtype=np.float32)
 
-    def update(self, view: View, regions: Sequence[Regions]) -> Map:
-        """How surely each cell moves, float32[grid] in [0, 1]. A new scene begins at rest."""
+    def follow(self, view: View) -> None:
+        """One frame on. A new scene begins at rest."""
         if view.keyframe is not None and view.keyframe != "periodic":
-            self._carried = np.zeros_like(self._carried)
+            self._moving = self._carried = np.zeros_like(self._carried)
             self._still[:] = PATIENCE + 1
-            return self._carried
+            return
         stirs = view.grid["stirs"] * view.changed
         self._unsure = LEARNS if pans(stirs) or _drifts(view) else max(self._unsure - 1, 0)
         if self._unsure == LEARNS:
             now = np.zeros_like(self._carried) if view.flow is None else _apart(view.flow) * view.changed
-            moving = self._carried = np.maximum(now, self._kept(view))
+            self._moving = self._carried = np.maximum(now, self._kept(view))
         else:
-            moving = self._in_place(view, stirs)
-        moving = _supported(moving)
-        return self._filled(moving, regions) if self._unsure == 0 else moving
+            self._moving = self._in_place(view, stirs)
+
+    @property
+    def rests(self) -> bool:
+        """True where no cell of the last frame moves."""
+        return not self._moving.any()
+
+    def shown(self, regions: Callable[[], Regions]) -> Map:
+        """How surely each cell of the last frame moves, float32[grid] in [0, 1].
+
+        ``regions`` gives those of its colours, and is asked only where something moves.
+        """
+        moving = self._moving.copy()
+        if self.rests:
+            return moving
+        weaken_small(moving, *_THING)  # a gust in a leaf, a flap of tape, what coding leaves behind
+        if self._unsure == 0 and (moving >= _SURE).any():
+            fill_regions(moving, regions(), self._rule)  # things show no change inside, where they are plain
+        return moving
 
     def _in_place(self, view: View, stirs: Map) -> Map:
         moved = view.grid["moved"]
@@ -76,45 +94,12 @@ class Motion:
         x, y = self._column + view.flow.dx, self._row + view.flow.dy
         return np.asarray(cv2.remap(kept, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
 
-    def _filled(self, moving: Map, regions: Sequence[Regions]) -> Map:
-        """With the inside of things that show no change, because they are plain."""
-        sure = moving >= _SURE
-        if not sure.any():
-            return moving
-        for colour in regions:
-            for region in self._candidates(colour, sure):
-                box, mask = colour.box(region), colour.mask(region)
-                if _spans(sure[box] & mask):
-                    np.maximum(moving[box], mask, out=moving[box])
-        return moving
-
-    def _candidates(self, colour: Regions, sure: Mask) -> list[int]:
-        """The regions in which enough moves, and which are not too large."""
-        count = np.bincount(colour.label[sure], minlength=len(colour.cells))
-        enough = np.maximum(_LEAST * colour.cells, colour.boxes[:, 2:].min(axis=1))
-        found = np.flatnonzero((count >= enough) & (colour.cells <= _WIDE * self._geometry.cells))
-        return [region for region in found.tolist() if region]
-
-
-def _supported(moving: Map) -> Map:
-    """Without what is too small to be a thing: a gust in a leaf, a flap of tape, what coding leaves behind."""
-    _, labels, _, _ = cv2.connectedComponentsWithStats((moving > 0).astype(np.uint8), connectivity=8, ltype=cv2.CV_32S)
-    mass = np.bincount(labels.ravel(), weights=moving.ravel())
-    return moving * _ramp(mass.astype(np.float32), *_THING)[labels]
-
 
 def _drifts(view: View) -> bool:
     """Whether the camera itself moves, by less than makes everything stir."""
     if view.flow is None or view.changed.mean() < _MOST:
         return False
     return bool(np.hypot(np.median(view.flow.dx), np.median(view.flow.dy)) >= _DRIFT)
-
-
-def _spans(moving: Mask) -> bool:
-    """Whether what moves in a region spans its box, bool[box]: its front and its back do."""
-    height, width = moving.shape
-    rows, columns = np.flatnonzero(moving.any(axis=1)), np.flatnonzero(moving.any(axis=0))
-    return bool(np.ptp(rows) + 1 >= _SPAN * height and np.ptp(columns) + 1 >= _SPAN * width)
 
 
 def _apart(flow: Flow) -> Map:

@@ -1,0 +1,168 @@
+/* Connected regions over the Grid: cells that touch, also at corners. What they are like, and which of them move. */
+
+#include "native.h"
+
+#include <string.h>
+
+typedef struct {
+    int32_t cells, left, top, right, bottom; /* right and bottom are the last column and row */
+} Region;
+
+static int32_t root_of(int32_t *parent, int32_t label)
+{
+    while (parent[label] != label) label = parent[label] = parent[parent[label]];
+    return label;
+}
+
+static void unite(int32_t *parent, int32_t one, int32_t other)
+{
+    one = root_of(parent, one);
+    other = root_of(parent, other);
+    parent[greatest(one, other)] = least(one, other);
+}
+
+/* Provisional labels from 1 on, each one's cells connected; ``parent`` joins those that are. Returns how many. A new label
+   is given to no two cells that touch, so there are at most a quarter as many as cells. */
+static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns, int32_t *label, int32_t *parent)
+{
+    int32_t count = 0;
+    memset(label, 0, (size_t)rows * columns * sizeof *label);
+    for (int32_t row = 0; row < rows; row++)
+        for (int32_t column = 0; column < columns; column++) {
+            int64_t at = (int64_t)row * columns + column;
+            if (!present[at]) continue;
+            const int32_t *above = label + at - columns;
+            int32_t west = column ? label[at - 1] : 0, north = row ? above[0] : 0;
+            int32_t north_west = row && column ? above[-1] : 0, north_east = row && column + 1 < columns ? above[1] : 0;
+            int32_t left = north_west ? north_west : west; /* these two touch */
+            if (north) label[at] = north;                  /* touches all others */
+            else if (north_east || left) label[at] = north_east ? north_east : left;
+            else {
+                label[at] = ++count;
+                parent[count] = count;
+            }
+            if (!north && north_east && left) unite(parent, north_east, left);
+        }
+    return count;
+}
+
+/* Number the regions of one plane from ``first`` on in ``label``, in which 0 is none, and measure them. Returns the number
+   behind the last. ``parent``: room for a quarter as many as cells, and one. */
+static int32_t label_plane(
+    const uint8_t *present, int32_t rows, int32_t columns, int32_t first, int32_t *label, int32_t *parent, Region *regions)
+{
+    int32_t count = label_cells(present, rows, columns, label, parent), next = first;
+    for (int32_t k = 1; k <= count; k++) /* a root comes before what it joins, and holds its number from then on, negative */
+        parent[k] = parent[k] == k ? -next++ : parent[parent[k]];
+    for (int32_t number = first; number < next; number++) regions[number] = (Region){0, columns, rows, 0, 0};
+    for (int32_t row = 0; row < rows; row++)
+        for (int32_t column = 0; column < columns; column++) {
+            int32_t *mine = label + (int64_t)row * columns + column;
+            if (!*mine) continue;
+            *mine = -parent[*mine];
+            Region *region = regions + *mine;
+            region->cells++;
+            region->left = least(region->left, column);
+            region->right = greatest(region->right, column);
+            region->top = least(region->top, row);
+            region->bottom = row;
+        }
+    return next;
+}
+
+/* The regions of each of ``planes`` shares, [grid] each: where it is at least ``enough``, ``inside`` the picture. ``label``:
+   [planes][grid]; ``regions``: room for a quarter as many as labels, and one: number 0 is none. Returns how many, with that. */
+EXPORT int32_t label_regions(
+    const float *const *shares, int32_t planes, const uint8_t *inside, float enough, int32_t rows, int32_t columns,
+    int32_t *label, Region *regions, int32_t *parent, uint8_t *present)
+{
+    int64_t cells = (int64_t)rows * columns;
+    int32_t next = 1;
+    regions[0] = (Region){0, 0, 0, 0, 0};
+    for (int32_t plane = 0; plane < planes; plane++) {
+        const float *share = shares[plane];
+        for (int64_t at = 0; at < cells; at++) present[at] = (uint8_t)(share[at] >= enough) & inside[at];
+        next = label_plane(present, rows, columns, next, label + plane * cells, parent, regions);
+    }
+    return next;
+}
+
+/* The least and the greatest ``size`` of the regions that each cell lies in: 1 and 0 where it lies in none. */
+EXPORT void extreme_sizes(
+    const int32_t *label, int32_t planes, int64_t cells, const float *size, float *smallest, float *largest)
+{
+    for (int64_t at = 0; at < cells; at++) {
+        smallest[at] = 1.0f;
+        largest[at] = 0.0f;
+    }
+    for (int32_t plane = 0; plane < planes; plane++, label += cells)
+        for (int64_t at = 0; at < cells; at++) {
+            if (!label[at]) continue;
+            float mine = size[label[at]];
+            if (mine < smallest[at]) smallest[at] = mine;
+            if (mine > largest[at]) largest[at] = mine;
+        }
+}
+
+/* When the cells of a region that surely move make all of it move. */
+typedef struct {
+    float sure;       /* motion of such a cell */
+    double span;      /* share of the region's height and width that they must span */
+    double share;     /* of its cells, that they must be; and as many as it has rows, or columns, if those are fewer */
+    double widest;    /* cells of a region, at most */
+} Filling;
+
+static int32_t moves(const Region *region, const Region *seen, const Filling *rule)
+{
+    int32_t height = region->bottom - region->top + 1, width = region->right - region->left + 1;
+    return seen->cells && region->cells <= rule->widest && seen->cells >= rule->share * region->cells
+        && seen->cells >= least(height, width) && seen->bottom - seen->top + 1 >= rule->span * height
+        && seen->right - seen->left + 1 >= rule->span * width;
+}
+
+/* Raise ``moving`` [grid] to 1 all over the regions that move. ``seen``: room for as many as ``regions``. */
+EXPORT void fill_regions(
+    const int32_t *label, int32_t planes, int32_t rows, int32_t columns, const Region *regions, int32_t count,
+    const Filling *rule, float *moving, Region *seen)
+{
+    int64_t cells = (int64_t)rows * columns;
+    for (int32_t number = 0; number < count; number++) seen[number] = (Region){0, columns, rows, 0, 0};
+    for (int64_t at = 0; at < cells; at++) {
+        if (moving[at] < rule->sure) continue;
+        int32_t row = (int32_t)(at / columns), column = (int32_t)(at % columns);
+        for (int32_t plane = 0; plane < planes; plane++) {
+            Region *region = seen + label[plane * cells + at];
+            region->cells++;
+            region->left = least(region->left, column);
+            region->right = greatest(region->right, column);
+            region->top = least(region->top, row);
+            region->bottom = row;
+        }
+    }
+    int32_t some = 0;
+    for (int32_t number = 1; number < count; number++)
+        some |= seen[number].cells = moves(regions + number, seen + number, rule);
+    seen[0].cells = 0;
+    for (int32_t plane = 0; some && plane < planes; plane++, label += cells)
+        for (int64_t at = 0; at < cells; at++)
+            if (seen[label[at]].cells) moving[at] = 1.0f;
+}
+
+/* Weaken what moves by how much of it there is side by side: by nothing where that is ``full``, wholly up to ``none``. The
+   last four are room: [grid], a quarter as many and one, as many, as many. */
+EXPORT void weaken_small(
+    float *moving, int32_t rows, int32_t columns, float none, float full, int32_t *label, int32_t *parent, Region *regions,
+    double *mass, uint8_t *present)
+{
+    int64_t cells = (int64_t)rows * columns;
+    for (int64_t at = 0; at < cells; at++) present[at] = moving[at] > 0.0f;
+    int32_t count = label_plane(present, rows, columns, 1, label, parent, regions);
+    memset(mass, 0, (size_t)count * sizeof *mass);
+    for (int64_t at = 0; at < cells; at++)
+        if (label[at]) mass[label[at]] += moving[at];
+    for (int64_t at = 0; at < cells; at++) {
+        if (!label[at]) continue;
+        float part = ((float)mass[label[at]] - none) / (full - none);
+        moving[at] *= part < 0.0f ? 0.0f : part > 1.0f ? 1.0f : part;
+    }
+}
