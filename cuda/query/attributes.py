@@ -1,0 +1,64 @@
+"""The attributes of cells that pixels tell by themselves, on the device: launches of attributes.cu."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.pipeline.cpu.attributes import MOST_STROKES, RIM, stroke_step
+from foveate.pipeline.native.attributes import BINS, COLOUR_LEVEL, COLOURS, STROKE_LEVEL
+from foveate.pipeline.query.attributes.colours import tables
+from foveate.pipeline.query.attributes.vocabulary import LIGHT, TEXT
+from foveate.pipeline.query.program import COEFFICIENTS
+
+_THREADS, _TEXT_THREADS = 64, 128
+
+
+class Attributes:
+    """Keeps named colours, lightness and text up to date: see pipeline.cpu.attributes.AttributeStack."""
+
+    def __init__(self, device: Device, memory: Memory, pixels: PixelState, found: DeviceArray, stream: Stream) -> None:
+        """``found``, float32[COEFFICIENTS, grid], takes them where vocabulary.py says; the rest of it is left alone.
+
+        Allocates on ``stream``. Raises ValueError for another shape, and EngineError where the card is full.
+        """
+        grid = pixels.geometry.grid
+        if found.shape != (COEFFICIENTS, *grid) or found.dtype != np.float32:
+            raise ValueError(f"found must be float32{[COEFFICIENTS, *grid]}, got {found.dtype}{list(found.shape)}")
+        names = memory.array("names of colours", BINS, np.uint8, stream)
+        lightness = memory.array("lightness of colours", BINS, np.uint8, stream)
+        strokes = memory.array("strokes", grid, np.float32, stream)
+        table = tables(pixels.colour)
+        names.upload(table.name, stream)
+        lightness.upload(table.lightness, stream)
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._attributes, self._text = program.kernel("attributes"), program.kernel("text")
+        self._tiles, self._blocks = pixels.written.nbytes, -(-grid[0] * grid[1] // _TEXT_THREADS)
+        self._parameters = struct(
+            frame=(np.uint64, pixels.frame.pointer),
+            dirty=(np.uint64, pixels.dirty.pointer),
+            planes=(("u8", (3,)), [plane.level(COLOUR_LEVEL).pointer for plane in pixels.planes]),
+            fine=(np.uint64, pixels.planes[0].level(STROKE_LEVEL).pointer),
+            name=(np.uint64, names.pointer),
+            lightness=(np.uint64, lightness.pointer),
+            shares=(np.uint64, found.pointer),
+            light=(np.uint64, found.part(LIGHT).pointer),
+            strokes=(np.uint64, strokes.pointer),
+            text=(np.uint64, found.part(TEXT).pointer),
+            rows=(np.int32, grid[0]),
+            columns=(np.int32, grid[1]),
+            step=(np.float32, stroke_step(pixels.colour)),
+            most=(np.float32, MOST_STROKES),
+            rim=(np.float32, RIM),
+        )
+        assert COLOURS == LIGHT  # the shares lie in front
+
+    def enqueue(self, stream: Stream) -> None:
+        """Those of the tiles that were written, and text."""
+        self._attributes.launch(stream, self._tiles, _THREADS, self._parameters)
+        self._text.launch(stream, self._blocks, _TEXT_THREADS, self._parameters)

@@ -1,0 +1,119 @@
+"""Attributes of cells on the device against the CPU engine's compiled kernels: counts, so equal to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.query.attributes import Attributes
+from foveate.cuda.query.rest import Rest
+from foveate.cuda.state import FRAME_STATE, PlaneLevels
+from foveate.pipeline.cpu.attributes import AttributeStack
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.frames import Colour
+from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.query.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
+from foveate.pipeline.query.program import COEFFICIENTS
+
+_UNTOUCHED = np.frombuffer(b"\xff" * 4, np.uint32)[0]
+
+
+class Side:
+    """The device's attributes of pictures whose levels are the CPU's."""
+
+    def __init__(self, device: Device, memory: Memory, stream: Stream, levels: Levels, geometry: Geometry) -> None:
+        self._stream, self._levels = stream, levels
+        self._planes = tuple(self._plane(memory, plane) for plane in levels.planes)
+        tiles = geometry.tiles
+        self._pixels = SimpleNamespace(
+            geometry=geometry,
+            colour=Colour(),
+            frame=memory.array("frame", (), FRAME_STATE, stream),
+            dirty=memory.array("dirty", (tiles[0] * tiles[1],), np.int32, stream),
+            written=memory.array("written", tiles, np.uint8, stream),
+            planes=self._planes,
+        )
+        self.found = memory.array("found", (COEFFICIENTS, *geometry.grid), np.float32, stream, fill=0xFF)
+        pixels: Any = self._pixels
+        self._attributes = Attributes(device, memory, pixels, self.found, stream)
+        self._rest = Rest(device, memory, pixels, stream)
+
+    def _plane(self, memory: Memory, plane: Any) -> PlaneLevels:
+        arrays = [plane.pixels, *plane.coarse]
+        return PlaneLevels(plane.base, tuple(memory.array("level", a.shape, a.dtype, self._stream) for a in arrays))
+
+    def update(self, written: NDArray[np.bool_], index: int, forgets: bool) -> dict[str, NDArray[np.float32]]:
+        """The maps after ``written`` tiles of the CPU's levels have come over."""
+        for ours, theirs in zip(self._planes, self._levels.planes, strict=True):
+            for array, values in zip(ours.levels, (theirs.pixels, *theirs.coarse), strict=True):
+                array.upload(values, self._stream)
+        state = np.zeros((), FRAME_STATE)
+        state["dirty_count"], state["forgets"] = written.sum(), forgets
+        dirty = np.full(self._pixels.dirty.shape, 1 << 30, np.int32)
+        dirty[: written.sum()] = np.random.default_rng(index).permutation(np.flatnonzero(written))
+        for array, values in ((self._pixels.frame, state), (self._pixels.dirty, dirty)):
+            array.upload(values, self._stream)
+        self._pixels.written.upload(written.astype(np.uint8), self._stream)
+        self._attributes.enqueue(self._stream)
+        self._rest.enqueue(index, self._stream)
+        found = self.found.download(self._stream)
+        stirs, moved = self._rest.maps.download(self._stream)
+        return {**{f"clip{i}": found[i] for i in range(12)}, "text": found[TEXT], "stirs": stirs, "moved": moved}
+
+
+def pictures(height: int, width: int, halved: bool) -> Iterator[tuple[list[NDArray[np.uint8]], float]]:
+    """Planes, and the share of the tiles that differ from the picture before."""
+    random = np.random.default_rng(height * 1000 + width)
+    size = ((height + 1) // 2, (width + 1) // 2) if halved else (height, width)
+    luma = random.integers(0, 256, (height, -(-width // 4))).repeat(4, axis=1)[:, :width].astype(np.uint8)
+    chroma = [random.integers(0, 256, size).astype(np.uint8) for _ in range(2)]
+    for share in (1.0, 0.0, 0.3, 0.1, 0.3, *([0.2] * 12), 0.9, 0.0, 0.2, 0.1):
+        if share:
+            for plane in (luma, *chroma):
+                other = random.integers(0, 256, (plane.shape[0], -(-plane.shape[1] // 4))).repeat(4, axis=1)
+                mask = random.random(plane.shape) < 0.15 * share
+                plane[mask] = other[:, : plane.shape[1]][mask]
+        yield [plane.copy() for plane in (luma, *chroma)], share
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("halved", [True, False])
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (33, 97), (64, 32), (130, 150)])
+def test_maps_are_the_cpu_engines(
+    height: int, width: int, halved: bool, device: Device, memory: Memory, stream: Stream
+) -> None:
+    """Some tiles, none, all; a camera that moves; new scenes; pauses until a cell rests."""
+    geometry, random = Geometry(width, height), np.random.default_rng(width)
+    levels, stack = Levels(geometry, halved), AttributeStack(geometry, Colour())
+    side = Side(device, memory, stream, levels, geometry)
+    index, known = 0, 0
+    for planes, share in pictures(height, width, halved):
+        written = random.random(geometry.tiles) < (1.0 if index == 0 else share)
+        forgets = index == 0 or (share == 0.9 and bool(written.any()))
+        if written.any():
+            levels.update(tuple(planes), written)
+            stack.update(levels, written, index, forgets)
+        found = side.update(written, index, forgets)
+        for name, values in stack.maps().items():
+            np.testing.assert_array_equal(found[name], values, f"{name}, frame {index}")
+        known += int((found["moved"] >= 0).sum())
+        index += int(random.integers(1, 6))
+    assert known or width < 33
+    rest = side.found.download(stream)[[MOVING, SMALLEST, LARGEST]]
+    assert (rest.view(np.uint32) == _UNTOUCHED).all()
+
+
+@pytest.mark.gpu
+def test_another_shape_is_refused(device: Device, memory: Memory, stream: Stream) -> None:
+    geometry = Geometry(64, 32)
+    pixels: Any = SimpleNamespace(geometry=geometry)
+    wrong: DeviceArray = memory.array("found", geometry.grid, np.float32, stream)
+    with pytest.raises(ValueError, match="found must be float32"):
+        Attributes(device, memory, pixels, wrong, stream)
