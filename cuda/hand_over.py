@@ -61,10 +61,10 @@ class HandOver:
         """
         copy = self._slots[slot]
         update = update_of(frame, self._geometry, copy.frame, copy.changed, copy.written)
-        rests = self._last is not None and not update.writes and not self._moving
+        last, moved = self._last, self._moving
         self._moving = bool(copy.frame["moving"][0])
-        if rests and self._last is not None:
-            self._last = replace(self._last, update=update, levels=copy.levels)
+        if last is not None and not update.writes and not moved:
+            self._last = replace(last, update=update, levels=copy.levels)
         else:
             self._last = state_of(update, copy.levels, self._grid(copy, update), self._flow_level)
         return self._last
