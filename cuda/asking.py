@@ -1,8 +1,8 @@
-"""Queries on the GPU: the host's part of a frame, between its pixels and its scores.
+"""Queries on the GPU, and the host's part in them.
 
-What cells are like is worked out by the CPU engine's own code, from levels that the device hands over: embeddings have
-their pace, and the regions of a picture are no work for a GPU. So both engines find the same. What is relevant among
-them is found on the device.
+What pixels tell by themselves and what is relevant among it is found on the device. Regions and motion, and a model's
+embeddings, are worked out on the host, by the CPU engine's own code: so both engines find the same. A frame waits for
+the host only where that is read; else the host follows what moves behind the frame's work, to know it when it is asked.
 """
 
 from __future__ import annotations
@@ -18,46 +18,52 @@ from foveate.cuda.device import Stream
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.hand_over import update_of
 from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.query.attributes import Attributes
 from foveate.cuda.query.relevance import Relevance
-from foveate.cuda.state import PixelState, PlaneLevels
+from foveate.cuda.query.rest import Rest
+from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.cache import Cache, Flow, Map
 from foveate.pipeline.cascade.feedback import Fed
-from foveate.pipeline.cpu.attributes import AttributeStack
+from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import Mask, tiles_to_cells
-from foveate.pipeline.native.attributes import COLOUR_LEVEL, STROKE_LEVEL
 from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.query.attributes.embedder import OF_PIXELS, OF_REGIONS
+from foveate.pipeline.query.attributes.vocabulary import TEXT
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.query.program import COEFFICIENTS, Program
 from foveate.pipeline.settings import Settings
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HostPlane:
-    """One plane of the picture at the levels that were handed over."""
-
-    levels: dict[int, NDArray[Any]]
-
-    def level(self, level: int) -> NDArray[Any]:
-        """The samples of ``level``; see pipeline.cpu.levels.PlanePyramid."""
-        return self.levels[level]
+_SLOTS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostLevels:
-    """The picture as far as it was handed over; the names are those of pipeline.cpu.levels.Levels."""
+class _Slot:
+    """Page-locked copies of what the host reads of one frame."""
 
-    planes: tuple[HostPlane, HostPlane, HostPlane]
+    frame: NDArray[np.void]  # FRAME_STATE[1]
+    changed: NDArray[np.uint8]  # [tiles]
+    written: NDArray[np.uint8]  # [tiles]
+    flow: NDArray[np.float32]  # [3, grid]
+    rest: NDArray[np.float32]  # [2, grid]: "stirs" and "moved"
+    pixels: NDArray[np.float32]  # [TEXT + 1, grid]: coefficients of OF_PIXELS, where they were wanted
 
-    @property
-    def luma(self) -> HostPlane:
-        """The first plane."""
-        return self.planes[0]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pending:
+    """A frame that the host has not looked at yet."""
+
+    frame: AnyFrame
+    slot: int
+    wanted: frozenset[int]  # coefficients that the host makes or reads
 
 
 class Asking:
-    """Looks at each frame of one size, and tells the device which of its cells take part."""
+    """Looks at each frame of one size, and tells the device which of its cells take part.
+
+    Coefficients that nothing reads hold on the device what they last were.
+    """
 
     def __init__(
         self,
@@ -70,54 +76,81 @@ class Asking:
         stream: Stream,
     ) -> None:
         """``given``: the flow of all cells is given, not only that of the changed ones. Raises EngineError."""
-        geometry = pixels.geometry
-        self._geometry, self._given, self._caches = geometry, given, settings.cache.enabled
-        self._interest = Interest(asked, geometry)
-        self._attributes = AttributeStack(geometry, pixels.colour) if settings.attributes else None
-        self._ages = Cache(geometry.grid, (), (), settings.cache)
+        self._geometry = geometry = pixels.geometry
+        self._given, self._caches = given, settings.cache.enabled
+        self._interest = Interest(asked, geometry, settings.maps)
+        self._own = asked.encoder.name == "attributes"  # else all embeddings are the host's
+        self._shows = any(name.startswith("query") for name in settings.maps)
         self._participation = memory.array("participation", geometry.grid, np.float32, stream)
-        self.embeddings = memory.array("embeddings", (COEFFICIENTS, *geometry.grid), np.float32, stream)
-        self._grid: dict[str, Map] = {}  # maps of the pixels that were written last
-        self._fetched: list[tuple[NDArray[Any], DeviceArray]] = []
-
-        def handed(array: DeviceArray) -> NDArray[Any]:
-            host = memory.pinned(array.shape or (1,), array.dtype)
-            self._fetched.append((host, array))
-            return host
-
-        self._frame = handed(pixels.frame)
-        self._changed, self._written, self._flow = handed(pixels.changed), handed(pixels.written), handed(arrays.flow)
-        self._levels = _levels(pixels.planes, handed) if settings.attributes else None
-        self._sent = memory.pinned(self.embeddings.shape, np.float32)
+        shape = COEFFICIENTS, *geometry.grid
+        self._embeddings = memory.array("embeddings", shape, np.float32, stream)
+        self._found = self._embeddings if self._own else memory.array("attributes", shape, np.float32, stream)
+        self._attributes: Attributes | None = None
+        if settings.attributes:
+            self._attributes = Attributes(memory.device, memory, pixels, self._found, stream)
+        self._rest = Rest(memory.device, memory, pixels, stream)
+        self._ages = Cache(geometry.grid, (), (), settings.cache)
+        self._read = (pixels.frame, pixels.changed, pixels.written, arrays.flow, self._rest.maps)
+        of_pixels = DeviceArray("found in pixels", (TEXT + 1, *geometry.grid), self._found.dtype, self._found.pointer)
+        self._of_pixels = of_pixels
+        self._slots = [_slot(memory, (*self._read, of_pixels)) for _ in range(_SLOTS)]
+        self._pending: list[_Pending] = []
+        self._sent = memory.pinned(shape, np.float32)
         self._relevance = Relevance(memory.device, geometry)
         self._program: Program | None = None  # what was asked last
 
-    def fetch(self, stream: Stream) -> None:
-        """Enqueue the copies of what ``look`` reads, behind the frame's pixels and flow."""
-        from pycuda import driver
+    def channels(self) -> dict[str, DeviceArray]:
+        """The embedding channels, and "text" where it is made: float32[grid] each."""
+        channels = {f"{EMBEDDING}{index}": self._embeddings.part(index) for index in range(COEFFICIENTS)}
+        return channels if self._attributes is None else {**channels, "text": self._found.part(TEXT)}
 
-        for host, array in self._fetched:
-            driver.memcpy_dtoh_async(host, array.pointer, stream)
-
-    def look(self, frame: AnyFrame, fed: Fed, stream: Stream) -> DeviceArray | None:
+    def ask(self, frame: AnyFrame, fed: Fed, slot: int, stream: Stream) -> DeviceArray | None:
         """Enqueue what makes ``frame``'s participation, float32[grid]; None where nothing is asked, or known yet.
 
-        What was fetched must have arrived.
+        Behind the frame's pixels and flow. Waits where the host has its part in it; else ``arrived`` must follow.
         """
-        update = update_of(frame, self._geometry, self._frame, self._changed, self._written)
-        if self._attributes is not None and update.writes:
-            assert self._levels is not None
-            self._attributes.update(self._levels, update.written, frame.index, update.forgets)
-            self._grid = self._attributes.maps()
-        changed = np.asarray(tiles_to_cells(update.changed), np.bool_)
-        flow, valid = self._follow(update, changed)
         self._interest.feed(fed)
-        view = View(frame, self._geometry, update.keyframe, changed, flow, valid, self._grid)
-        self._interest.look(view)
-        self._ages.renew(valid)
-        self._sent[:] = self._interest.coefficients
-        self.embeddings.copy_from(self._sent, stream)
-        return self._answer(self._interest.program, stream)
+        if self._attributes is not None:
+            self._attributes.enqueue(stream)
+        if self._own:
+            self._rest.enqueue(frame.index, stream)
+        wanted, made = self._wanted()
+        self._fetch(slot, wanted, stream)
+        self._pending.append(_Pending(frame, slot, wanted))
+        if wanted or self._shows or not self._own:
+            stream.synchronize()
+            while self._pending:
+                self._look(self._pending.pop(0))
+            self._send(made, stream)
+        return self._answer(self._interest.query if self._own else self._interest.program, stream)
+
+    def arrived(self, slot: int) -> None:
+        """The work of the frame in ``slot`` is done: the host looks at it, where it has not yet."""
+        while any(pending.slot == slot for pending in self._pending):
+            self._look(self._pending.pop(0))
+
+    def _wanted(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The coefficients that the host makes or reads, and those that it makes."""
+        wanted = self._interest.wanted
+        if not self._own:
+            return wanted, wanted
+        made = wanted & OF_REGIONS
+        return made | self._interest.mapped, made
+
+    def _fetch(self, slot: int, wanted: frozenset[int], stream: Stream) -> None:
+        from pycuda import driver
+
+        mine = self._slots[slot]
+        for host, array in zip((mine.frame, mine.changed, mine.written, mine.flow, mine.rest), self._read, strict=True):
+            driver.memcpy_dtoh_async(host, array.pointer, stream)
+        if wanted and self._own:
+            driver.memcpy_dtoh_async(mine.pixels, self._of_pixels.pointer, stream)
+
+    def _send(self, made: frozenset[int], stream: Stream) -> None:
+        """Enqueue the copies of what the host has made."""
+        for index in sorted(made):
+            self._sent[index] = self._interest.coefficients[index]
+            self._embeddings.part(index).copy_from(self._sent[index], stream)
 
     def _answer(self, program: Program | None, stream: Stream) -> DeviceArray | None:
         if program is None:
@@ -125,7 +158,7 @@ class Asking:
         if program is not self._program:
             self._relevance.ask(program, stream)
             self._program = program
-        self._relevance.enqueue(self.embeddings, self._participation, stream)
+        self._relevance.enqueue(self._embeddings, self._participation, stream)
         return self._participation
 
     def extras(self, fed: Fed) -> dict[str, Any]:
@@ -133,32 +166,50 @@ class Asking:
         return self._interest.extras(fed)
 
     def map(self, name: str) -> Map:
-        """The last frame's map "query" or "query:TEXT", or its channel clip<index> or text: float32[grid]."""
-        return self._grid[name] if name in self._grid else self._interest.map(name)
+        """The last frame's map "query" or "query:TEXT": float32[grid]."""
+        return self._interest.map(name)
 
     def close(self) -> None:
         """End the embedder's threads, and give memory back. Safe to call twice."""
         self._interest.close()
         self._relevance.free()
 
-    def _follow(self, update: Update, changed: Mask) -> tuple[Flow | None, Mask]:
-        """The frame's flow, and the cells whose carried maps may be reused: as carry.cu finds it."""
-        if update.keyframe is not None or not self._caches:
-            self._ages.clear()
-            return None, np.zeros(self._geometry.grid, np.bool_)
-        flow = None
-        if update.changed.any():
-            dx, dy, confidence = self._flow.copy()
+    def _look(self, pending: _Pending) -> None:
+        slot = self._slots[pending.slot]
+        update = update_of(pending.frame, self._geometry, slot.frame, slot.changed, slot.written)
+        changed = np.asarray(tiles_to_cells(update.changed), np.bool_)
+        flow, valid = self._follow(update, changed, slot.flow)
+        about = pending.frame, self._geometry, update.keyframe, changed
+        self._interest.look(View(*about, flow, valid, self._maps(slot), pending.wanted))
+
+    def _maps(self, slot: _Slot) -> dict[str, Map]:
+        if not self._own:
+            return {}
+        maps = {name: slot.pixels[index] for index, name in OF_PIXELS.items()}
+        return {**maps, "stirs": slot.rest[0], "moved": slot.rest[1]}
+
+    def _follow(self, update: Update, changed: Mask, flow: Map) -> tuple[Flow | None, Mask]:
+        """The frame's flow, and the cells whose carried maps may be reused, as carry.cu finds it.
+
+        The attributes encoder carries none.
+        """
+        found, valid = None, np.zeros(self._geometry.grid, np.bool_)
+        carries = self._caches and update.keyframe is None
+        if carries and changed.any():
+            dx, dy, confidence = flow
             if not self._given:
-                dx[~changed] = dy[~changed] = 0
-                confidence[~changed] = 1
-            flow = Flow(dx, dy, confidence)
-        return flow, self._ages.follow(flow)
+                dx, dy = (np.where(changed, each, np.float32(0)) for each in (dx, dy))
+                confidence = np.where(changed, confidence, np.float32(1))
+            found = Flow(dx, dy, confidence)
+        if self._own:
+            return found, valid
+        if carries:
+            valid = self._ages.follow(found)
+        else:
+            self._ages.clear()
+        self._ages.renew(valid)
+        return found, valid
 
 
-def _levels(planes: tuple[PlaneLevels, PlaneLevels, PlaneLevels], handed: Any) -> HostLevels:
-    """Host arrays for the levels that the attributes are made from."""
-    luma, cb, cr = planes
-    fine = {STROKE_LEVEL: handed(luma.level(STROKE_LEVEL)), COLOUR_LEVEL: handed(luma.level(COLOUR_LEVEL))}
-    blue, red = ({COLOUR_LEVEL: handed(plane.level(COLOUR_LEVEL))} for plane in (cb, cr))
-    return HostLevels((HostPlane(fine), HostPlane(blue), HostPlane(red)))
+def _slot(memory: Memory, arrays: tuple[DeviceArray, ...]) -> _Slot:
+    return _Slot(*(memory.pinned(array.shape or (1,), array.dtype) for array in arrays))

@@ -22,7 +22,7 @@ GivenFlow = Callable[[int], Flow | None]
 
 
 class OnDevice:
-    """See session.Choice. With queries the host looks into each frame on the way, so that nothing can be captured."""
+    """See session.Choice. With queries the host may look into a frame on the way, so that nothing can be captured."""
 
     def __init__(
         self,

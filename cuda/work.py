@@ -54,7 +54,7 @@ class Work:
         self._follow(stream, self._aside)
 
     def enqueue_asking(self, given: NDArray[np.void], slot: int, frame: AnyFrame, stream: Stream) -> None:
-        """The same with queries, which the host looks into on the way: it waits once, and nothing is captured."""
+        """The same with queries, into which the host looks on the way where it must; nothing is captured."""
         self._pixels.frame.copy_from(given, stream)
         self._pixels.enqueue(stream)
         self._cascade.prepare(stream)

@@ -28,9 +28,8 @@ from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.temporal import Temporal
-from foveate.pipeline.channels import BY_NAME, EMBEDDING
+from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.query.asked import Asked
-from foveate.pipeline.query.program import COEFFICIENTS
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 
@@ -143,11 +142,9 @@ class Cascade:
             step.enqueue(stream)
 
     def ask(self, frame: AnyFrame, slot: int, stream: Stream) -> None:
-        """Between ``prepare`` and ``enqueue``, where ``asking`` is: wait, and find what takes part in this frame."""
+        """Between ``prepare`` and ``enqueue``, where ``asking`` is: find what takes part in this frame."""
         assert self.asking is not None
-        self.asking.fetch(stream)
-        stream.synchronize()
-        taking = self.asking.look(frame, self._fed, stream)
+        taking = self.asking.ask(frame, self._fed, slot, stream)
         self._carry.ask(taking, self._fed.query_changed)
         self._emit.ask(taking)
         self._maps.ask(slot)
@@ -172,6 +169,8 @@ class Cascade:
         (count, changed, keyframe, recomputed, *_, turn), columns = self._outlet.record(slot)
         x, y, age, score, information, perspective, participation, lod, fresh = columns
         told, geometry = self._told.get(slot, _NOTHING), self._pixels.geometry
+        if self.asking is not None:
+            self.asking.arrived(slot)
         selection = Selection(
             index=frame.index,
             time=frame.seconds,
@@ -202,10 +201,7 @@ class Cascade:
         arrays = self._arrays
         carried: dict[str, DeviceArray] = {name: arrays.carried(name) for name in MAPS if name in BY_NAME}
         own = {"eccentricity": arrays.eccentricity, "gaze": arrays.gaze, "prev_attention": arrays.prev_attention}
-        if self.asking is None:
-            return {**carried, **own}
-        embeddings = {f"{EMBEDDING}{index}": self.asking.embeddings.part(index) for index in range(COEFFICIENTS)}
-        return {**carried, **own, **embeddings}
+        return {**carried, **own, **(self.asking.channels() if self.asking else {})}
 
     @property
     def room(self) -> int:

@@ -13,7 +13,6 @@ from foveate.cuda.state import GRID_CHANNELS, PixelState
 from foveate.pipeline.cascade.cache import Map
 from foveate.pipeline.cascade.clusters import boundary
 from foveate.pipeline.cascade.temporal import Temporal
-from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.settings import Settings
 
@@ -33,7 +32,7 @@ class Maps:
         self._answers: list[dict[str, Map]] = [{} for _ in range(_SLOTS)]  # maps that the host makes, by slot
         self._names = settings.maps
         self._pixels = pixels
-        sources = _sources(pixels, arrays)
+        sources = _sources(pixels, arrays) | (asking.channels() if asking else {})
         wanted = {_MADE_FROM.get(name, name) for name in self._names if not _answered(name)} - {""}
         if not set(_COLOURS).isdisjoint(self._names):
             wanted.update(_PLANES)
@@ -88,4 +87,4 @@ def _sources(pixels: PixelState, arrays: Arrays) -> dict[str, DeviceArray]:
 
 def _answered(name: str) -> bool:
     """True for a map that the host makes from embeddings."""
-    return name == "text" or name.startswith(("query", EMBEDDING))
+    return name.startswith("query")

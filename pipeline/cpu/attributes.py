@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.channels import EMBEDDING
-from foveate.pipeline.cpu.levels import LevelsView
+from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.rest import RestStack
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry, Mask
@@ -39,7 +39,7 @@ class AttributeStack:
         self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
         self._rest = RestStack(geometry)
 
-    def update(self, levels: LevelsView, written: Mask, index: int, forgets: bool) -> None:
+    def update(self, levels: Levels, written: Mask, index: int, forgets: bool) -> None:
         """Recompute them over the tiles ``written`` in frame ``index``, and strokes in the cells beside.
 
         A frame that ``forgets`` begins a new scene, or view of it.

@@ -7,7 +7,7 @@ are selected are ever converted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -23,25 +23,6 @@ CHROMA_WEIGHT = 0.25
 
 Zeros = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
 """Makes arrays of a shape and dtype, filled with zeros: ``np.zeros``, or where a device can copy to."""
-
-
-class PlaneView(Protocol):
-    """What may be read of one plane of the picture, wherever it is kept."""
-
-    def level(self, level: int) -> NDArray[Any]:
-        """See PlanePyramid.level."""
-
-
-class LevelsView(Protocol):
-    """What may be read of a picture's levels, wherever they are kept."""
-
-    @property
-    def luma(self) -> PlaneView:
-        """The first plane."""
-
-    @property
-    def planes(self) -> tuple[PlaneView, PlaneView, PlaneView]:
-        """Luma, Cb, Cr."""
 
 
 class PlanePyramid:

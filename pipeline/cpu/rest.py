@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cpu.levels import LevelsView
+from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.rest import REST_LEVEL, Memory, compare_rest
 
@@ -32,7 +32,7 @@ class RestStack:
         self._geometry = geometry
         self._memory = Memory(planes[0], planes[1], known, stirred, maps[0], maps[1])
 
-    def update(self, levels: LevelsView, written: Mask, index: int, forgets: bool) -> None:
+    def update(self, levels: Levels, written: Mask, index: int, forgets: bool) -> None:
         """Compare the tiles written in frame ``index``. A new scene, or view of it, begins without any rest."""
         memory = self._memory
         memory.stirs[:] = 0

@@ -66,6 +66,11 @@ class Interest:
                 self._inputs[index] = embedded.coefficients[index]
 
     @property
+    def query(self) -> Program | None:
+        """What is asked now; None where there is no query."""
+        return self._program
+
+    @property
     def program(self) -> Program | None:
         """What the last frame is asked; None where there is no query, or no embedding yet."""
         return None if self.age is None else self._program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,11 +108,17 @@ class Pair:
         self.cascade: Cascade | None = None
         self._loaded: Loaded | None = None
 
-    def run(self, frames: Iterator[Frame]) -> Iterator[tuple[Selection, Selection]]:
-        """Yield the GPU's and the CPU's Selection of each frame."""
+    def run(self, frames: Iterator[Frame], behind: int = 0) -> Iterator[tuple[Selection, Selection]]:
+        """Yield the GPU's and the CPU's Selection of each frame, once the next ``behind`` are enqueued: 0 or 1."""
         states: list[State] = []
-        for step in cascade(self._tapped(frames, states), self._settings, self.theirs, self._asked):
-            yield self._select(states.pop()), step.selection
+        enqueued: list[tuple[Frame, int, Selection]] = []
+        steps = cascade(self._tapped(frames, states), self._settings, self.theirs, self._asked)
+        for slot, step in zip(itertools.cycle(range(2)), steps, strict=False):
+            enqueued.append((self._enqueue(states.pop(), slot), slot, step.selection))
+            if len(enqueued) > behind:
+                yield self._finish(*enqueued.pop(0))
+        for each in enqueued:
+            yield self._finish(*each)
 
     def _tapped(self, frames: Iterator[Frame], states: list[State]) -> Iterator[State]:
         for state in pyramid(upload(frames, self._settings.change), self._settings, 1):
@@ -125,7 +132,7 @@ class Pair:
         """Told by the CPU's search."""
         self._flow = flow
 
-    def _select(self, state: State) -> Selection:
+    def _enqueue(self, state: State, slot: int) -> Frame:
         if self.cascade is None or self._loaded is None or state.update.keyframe == "size":
             self.free()
             self._loaded = Loaded(self._memory, self._stream, state)
@@ -136,11 +143,15 @@ class Pair:
         self._loaded.load(state, fed, self.cascade.budget)
         self.cascade.prepare(self._stream)
         if self.cascade.asking is not None:
-            self.cascade.ask(state.update.frame, 0, self._stream)
+            self.cascade.ask(state.update.frame, slot, self._stream)
         self.cascade.enqueue(self._stream)
-        self.cascade.fetch(0, self._stream)
+        self.cascade.fetch(slot, self._stream)
+        return state.update.frame
+
+    def _finish(self, frame: Frame, slot: int, theirs: Selection) -> tuple[Selection, Selection]:
+        assert self.cascade is not None
         self._stream.synchronize()
-        return self.cascade.selection(state.update.frame, 0)
+        return self.cascade.selection(frame, slot), theirs
 
     def free(self) -> None:
         """Give the device memory back."""
@@ -403,3 +414,21 @@ def test_queries(reader: Any, merge: Any, pairs: Any) -> None:
         if index in programs:
             for feedback in (pair.ours, pair.theirs):
                 feedback.set_query(("moving", "bright") if programs[index] else (), programs[index])
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_motion_is_known_when_it_is_asked_for(behind: int, pairs: Any) -> None:
+    """Between queries for which no frame waits for the host come some for which it does."""
+    asks = {2: ["moving"], 4: ["green", "left"], 5: ["small"], 6: ["bright"], 10: ["large moving"], 12: []}
+    asks[13] = ["moving"]
+    pair, encoder, relevant = pairs(Settings(budget=60, query=("dark",))), AttributesEncoder(), set()
+    for index, (mine, cpu) in enumerate(pair.run(stirred(290, 330, 20), behind)):
+        for name in ("x", "y", "lod", "age"):
+            np.testing.assert_array_equal(getattr(mine, name), getattr(cpu, name), err_msg=f"{name}, frame {index}")
+        assert (mine.participation is None) == (cpu.participation is None)
+        if cpu.participation is not None:
+            np.testing.assert_allclose(mine.participation, cpu.participation, atol=1e-5)
+            relevant |= {index} if cpu.participation.max() > 0 else set()
+        for feedback in (pair.ours, pair.theirs) if index in asks else ():
+            feedback.set_query(tuple(asks[index]), compiled_queries(encoder, asks[index]).program)
+    assert relevant >= {8, 11, *range(15, 20)}
