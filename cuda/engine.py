@@ -91,7 +91,7 @@ class CudaEngine:
 
     def _choice(self, device: Device, pixels: Pixels, stream: Stream) -> Choice:
         if self._loaded is not None:
-            return OnHost(device, pixels, self._settings, SLOTS)
+            return OnHost(device, pixels, self._settings, SLOTS, stream)
         return OnDevice(device, pixels, self._settings, self._feedback, stream, self._asked, self._flow)
 
 

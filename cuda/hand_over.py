@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from foveate.cuda.device import Stream
 from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.query.of_pixels import AttributesOfPixels
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState
-from foveate.pipeline.cpu.attributes import AttributeStack
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.pyramid import State, state_of
 from foveate.pipeline.cpu.update import Update
@@ -32,32 +32,36 @@ class _Slot:
 
 
 class HandOver:
-    """Copies each frame's pixels, levels and channels into one of several slots, and makes States of them.
+    """Copies each frame's pixels, levels and channels into one of several slots, and makes States of them."""
 
-    What the attributes encoder finds in pixels is added on the host, by the CPU engine's own code.
-    """
-
-    def __init__(self, memory: Memory, pixels: PixelState, settings: Settings, slots: int) -> None:
-        """Raises EngineError where the system grants no pinned memory."""
+    def __init__(self, memory: Memory, pixels: PixelState, settings: Settings, slots: int, stream: Stream) -> None:
+        """Raises EngineError where there is no memory."""
         self._geometry = pixels.geometry
         self._flow_level = settings.cache.flow_level
-        self._attributes = AttributeStack(pixels.geometry, pixels.colour) if settings.attributes else None
+        self._attributes = AttributesOfPixels(memory, pixels, slots, stream) if settings.attributes else None
         self._slots = [_slot(memory, pixels) for _ in range(slots)]
         self._copies = [_copies(slot, pixels) for slot in self._slots]
         self._last: State | None = None
         self._moving = False  # whether the last frame's motion was other than zero
 
-    def fetch(self, slot: int, stream: Stream) -> None:
-        """Enqueue the copies into ``slot``, behind the frame's pixels; this can be captured."""
+    @property
+    def captures(self) -> bool:
+        """Whether a graph may replay what ``enqueue`` does."""
+        return self._attributes is None
+
+    def enqueue(self, index: int, slot: int, stream: Stream) -> None:
+        """Enqueue the copies of frame ``index`` into ``slot``, behind its pixels."""
         from pycuda import driver
 
+        if self._attributes is not None:
+            self._attributes.enqueue(index, slot, stream)
         for host, array in self._copies[slot]:
             driver.memcpy_dtoh_async(host, array.pointer, stream)
 
     def state(self, frame: FrameView, slot: int) -> State:
         """The State of ``frame``, whose copies have arrived in ``slot``.
 
-        Called once for every frame, in their order. The State's levels stay until the slot's next ``fetch``.
+        Called once for every frame, in their order. The State's levels stay until the slot's next ``enqueue``.
         """
         copy = self._slots[slot]
         update = update_of(frame, self._geometry, copy.frame, copy.changed, copy.written)
@@ -66,17 +70,13 @@ class HandOver:
         if last is not None and not update.writes and not moved:
             self._last = replace(last, update=update, levels=copy.levels)
         else:
-            self._last = state_of(update, copy.levels, self._grid(copy, update), self._flow_level)
+            self._last = state_of(update, copy.levels, self._grid(slot), self._flow_level)
         return self._last
 
-    def _grid(self, copy: _Slot, update: Update) -> dict[str, NDArray[np.float32]]:
+    def _grid(self, slot: int) -> dict[str, NDArray[np.float32]]:
         """The channels that are made of pixels, by name."""
-        grid = dict(zip(GRID_CHANNELS, copy.channels.copy(), strict=True))
-        if self._attributes is None:
-            return grid
-        if update.writes:
-            self._attributes.update(copy.levels, update.written, update.frame.index, update.forgets)
-        return grid | self._attributes.maps()
+        grid = dict(zip(GRID_CHANNELS, self._slots[slot].channels.copy(), strict=True))
+        return grid if self._attributes is None else grid | self._attributes.maps(slot)
 
 
 def update_of(

@@ -46,19 +46,23 @@ def lacking_on_device(settings: Settings, asked: Asked | None) -> str | None:
 class OnHost:
     """See session.Choice. Of the channels that are kept on the Grid, only edge_distance gets into the textures."""
 
-    captures: Final = True
     room: Final = 0
 
-    def __init__(self, device: Device, pixels: Pixels, settings: Settings, slots: int) -> None:
+    def __init__(self, device: Device, pixels: Pixels, settings: Settings, slots: int, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""
         self._pixels = pixels
         self._grid_layers = GridLayers(device, pixels.state, pixels.stack, {}, 0)
         self._memory = Memory(device)
         try:
-            self._hand_over = HandOver(self._memory, pixels.state, settings, slots)
+            self._hand_over = HandOver(self._memory, pixels.state, settings, slots, stream)
         except BaseException:
             self._memory.free()
             raise
+
+    @property
+    def captures(self) -> bool:
+        """See HandOver.captures."""
+        return self._hand_over.captures
 
     def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
         """Nothing that is fed in matters before the Cascade."""
@@ -69,7 +73,7 @@ class OnHost:
         self._pixels.enqueue(stream)
         self._pixels.layers.enqueue(stream)
         self._grid_layers.enqueue(stream)
-        self._hand_over.fetch(slot, stream)
+        self._hand_over.enqueue(frame.index, slot, stream)
 
     def conclude(self, slot: int, stream: Stream) -> None:
         """Nothing stays on the device."""

@@ -4,33 +4,23 @@ Every case runs on a card, and everywhere with a stand-in for one: device memory
 kernels would leave there is left by the CPU engine's Pyramid. All between that and the tokens is the real code.
 """
 
-import ctypes
-import sys
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foveate.cuda import engine as engines
-from foveate.cuda import on_host, session
+from foveate.cuda import on_host
 from foveate.cuda.engine import CudaEngine
-from foveate.cuda.memory import Memory
-from foveate.cuda.pixels.pixels import _allocate
-from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES, PixelState
 from foveate.pipeline import open_stream
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
-from foveate.pipeline.cpu.pyramid import State, pyramid
-from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.engine import open_engine
 from foveate.pipeline.errors import EngineError
-from foveate.pipeline.frames import Colour, Frame
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.frames import Frame
 from foveate.pipeline.query.asked import asked, compiled_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings, SourceSettings
@@ -69,152 +59,6 @@ CASES: dict[str, dict[str, Any]] = {
     "a query": {"allocation": {"strategy": "foveated", **STREAM}, "query": ("dark", "-left:0.5"), "maps": ("query",)},
     "queries and weights": {"query": ("moving",), "score": {"passes": 2}, "maps": ("query_similarity", "query:bright")},
 }
-
-
-class HostDriver(ModuleType):
-    """pycuda.driver, whose device memory is the host's."""
-
-    Error = type("Error", (Exception,), {})
-    MemoryError = type("MemoryError", (Error,), {})
-
-    class _Block:
-        def __init__(self, size: int) -> None:
-            self._bytes = np.empty(size, np.uint8)
-
-        def __int__(self) -> int:
-            return int(self._bytes.ctypes.data)
-
-        def free(self) -> None:
-            self._bytes[:] = 0xA5  # whoever reads it later shall notice
-
-    class _Pinned(np.ndarray[Any, Any]):
-        def free(self) -> None:
-            self.view(np.uint8)[...] = 0xA5
-
-    def mem_alloc(self, size: int) -> _Block:
-        return self._Block(size)
-
-    def pagelocked_zeros(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        pinned = self._Pinned(shape, dtype)
-        pinned.view(np.ndarray)[...] = np.zeros((), dtype)
-        return pinned.view(np.ndarray)
-
-    @staticmethod
-    def memcpy_htod_async(pointer: int, values: NDArray[Any], stream: Any) -> None:
-        _bytes_at(pointer, values.nbytes)[:] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-
-    @staticmethod
-    def memcpy_dtoh_async(values: NDArray[Any], pointer: int, stream: Any) -> None:
-        values.reshape(-1).view(np.uint8)[:] = _bytes_at(pointer, values.nbytes)
-
-    @staticmethod
-    def memset_d8_async(pointer: int, byte: int, size: int, stream: Any) -> None:
-        _bytes_at(pointer, size)[:] = byte
-
-
-def _bytes_at(pointer: int, size: int) -> NDArray[np.uint8]:
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(pointer))
-
-
-class NoDevice:
-    """Stands in for Device, Stream and Event, where nothing waits."""
-
-    handle = 0
-
-    def __enter__(self) -> "NoDevice":
-        return self
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def errors(self) -> "NoDevice":
-        return self
-
-    def stream(self) -> "NoDevice":
-        return self
-
-    def synchronize(self) -> None: ...
-
-    def record(self, handle: int) -> None: ...
-
-    def await_it(self) -> None: ...
-
-    def free(self) -> None: ...
-
-
-class PixelsOfCpu:
-    """Stands in for Pixels, and for the Staging that brings it frames."""
-
-    brought: Frame
-    stack = None
-
-    def __init__(
-        self, device: Any, geometry: Geometry, colour: Colour, subsampled: bool, settings: Settings, stream: Any
-    ) -> None:
-        self._memory = Memory(device)
-        self.state = _allocate(self._memory, geometry, colour, subsampled, stream)
-        self._interval = Feedback()
-        self._given: NDArray[np.void] = np.zeros(())
-        updates = upload(self._frames(), settings.change, self._interval)
-        self._states = pyramid(updates, settings.model_copy(update={"maps": (), "query": ()}), 1)
-        self.frame = self
-        self.layers = SimpleNamespace(enqueue=lambda stream: None)
-
-    def _frames(self) -> Iterator[Frame]:
-        while True:
-            yield PixelsOfCpu.brought
-
-    def copy_from(self, given: NDArray[np.void], stream: Any) -> None:
-        self._given = given.copy()
-
-    def enqueue(self, stream: Any) -> None:
-        self._interval.keyframe_interval = int(self._given["interval"]) or None
-        state = next(self._states)
-        anew = KEYFRAMES[int(self._given["anew"])]
-        leave(
-            self.state, state if anew is None else replace(state, update=replace(state.update, keyframe=anew)), stream
-        )
-
-    def free(self) -> None:
-        self._memory.free()
-
-
-def leave(pixels: PixelState, state: State, stream: Any) -> None:
-    """Fill the device's arrays with what a State of the CPU engine holds."""
-    update = state.update
-    for plane, pyramid_of in zip(pixels.planes, state.levels.planes, strict=True):
-        for level, values in zip(plane.levels, (pyramid_of.pixels, *pyramid_of.coarse), strict=True):
-            level.upload(values, stream)
-    pixels.errors.upload(np.stack(state.errors), stream)
-    pixels.channels.upload(np.stack([state.grid[name] for name in GRID_CHANNELS]), stream)
-    pixels.changed.upload(update.changed.astype(np.uint8), stream)
-    pixels.written.upload(update.written.astype(np.uint8), stream)
-    frame = pixels.frame.download(stream)
-    frame["keyframe"], frame["forgets"] = KEYFRAMES.index(update.keyframe), update.forgets
-    frame["changed_count"], frame["dirty_count"] = update.changed.sum(), update.written.sum()
-    frame["moving"] = not update.forgets and update.changed.any()
-    pixels.frame.upload(frame, stream)
-
-
-@pytest.fixture(params=["stand-in", pytest.param("card", marks=pytest.mark.gpu)])
-def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether there is a card; else all that needs one is stood in for."""
-    if request.param == "card":
-        return True
-    driver, package = HostDriver("pycuda.driver"), ModuleType("pycuda")
-    package.driver = driver  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
-    monkeypatch.setattr(engines, "Device", NoDevice)
-    monkeypatch.setattr(session, "Event", NoDevice)
-    monkeypatch.setattr(session, "Pixels", PixelsOfCpu)
-    monkeypatch.setattr(session, "Staging", lambda *_: SimpleNamespace(bring=bring))
-    monkeypatch.setattr(session, "captured", lambda *_: None)
-    monkeypatch.setattr(on_host, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))
-    return False
-
-
-def bring(frame: Frame, *_: Any) -> None:
-    PixelsOfCpu.brought = frame
 
 
 def steps(engine: Any, frames: list[Frame]) -> Iterator[Selection]:
