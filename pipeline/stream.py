@@ -107,13 +107,15 @@ class Stream:
         self.header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes)
         # Without sinks there is nothing to do but to hand on: that needs no thread beside one that is never left.
         output_shares: Sharing = "always" if not sinks and engine.shares_thread == "always" else False
+        # One thread that makes all of a frame would stand still while the next one is about to take it.
+        room = 2 if engine.shares_thread == "always" else 1
         self._runner = Runner(
             [
                 Stage("decode", lambda _: _frames(source), shares=decode_shares),
                 Stage("upload", engine.upload, shares=engine.shares_thread),
                 Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
-                Stage("cascade", engine.cascade, shares=engine.shares_thread),
-                Stage("output", lambda steps: _write(steps, sinks, self.header), shares=output_shares),
+                Stage("cascade", engine.cascade, room, shares=engine.shares_thread),
+                Stage("output", lambda steps: _write(steps, sinks, self.header), room, shares=output_shares),
             ],
             in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
             interrupt=self._live.cancel if self._live else None,

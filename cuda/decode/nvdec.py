@@ -10,9 +10,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, Final
 
-import numpy as np
-
-from foveate.cuda.decode.surfaces import Surface, SurfacePool
+from foveate.cuda.decode.pictures import Picture, PictureCopies
 from foveate.cuda.device import INSTALL, Device, gpu_problem
 from foveate.cuda.graph import no_capture
 
@@ -100,79 +98,33 @@ def report() -> dict[str, Any]:
     return {"problem": None, "decoding": missing, "decodes": found}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Picture:
-    """One decoded picture: luma, and below it Cb and Cr, interleaved; uint8, or uint16 with the value on top."""
-
-    pts: int
-    width: int
-    height: int
-    surface: Surface
-    chroma_row: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """How the decoder lays out its pictures: the same until their size changes."""
-
-    shape: Any  # as the decoder tells it
-    width: int
-    height: int
-    samples: np.dtype[Any]
-    surface: tuple[int, int]
-    chroma_row: int
-
-
-def _layout(frame: Any, start: int) -> _Layout:
-    luma = frame.cuda()[0].__cuda_array_interface__
-    height, width = luma["shape"][:2]
-    samples = np.dtype(np.uint16 if frame.format == _library().Pixel_Format.P016 else np.uint8)
-    row = width * samples.itemsize
-    pitch = max((luma["strides"] or (row,))[0], row)  # of 10-bit pictures it tells samples, not bytes
-    chroma_row = (frame.GetPtrToPlane(1) - start) // pitch
-    surface = chroma_row + (height + 1) // 2, pitch // samples.itemsize
-    return _Layout(frame.shape, width, height, samples, surface, chroma_row)
-
-
 class Nvdec:
-    """Decodes one stream. Made, used and closed by the thread that owns the GPU."""
+    """Decodes one stream packet by packet. Made, used and closed by the thread that owns the GPU."""
 
     def __init__(self, device: Device, codec: str) -> None:
         """``codec`` is PyAV's name of the decoder. Raises PyNvVideoCodec's errors."""
         nvc = _library()
-        self._stream = device.stream()
-        self._pool = SurfacePool(device)
-        self._layout: _Layout | None = None
+        self._copies = PictureCopies(device)
         with no_capture():
             self._decoder: Any = nvc.CreateDecoder(
                 gpuid=device.index,
                 codec=getattr(nvc.cudaVideoCodec, _CODECS[codec]),
                 cudacontext=device.context_handle,
-                cudastream=int(self._stream.handle),
+                cudastream=self._copies.stream,
                 usedevicememory=True,
             )
 
     def decode(self, packet: Any) -> Iterator[Picture]:
         """The pictures that one PacketData in Annex B form brings to light; behind the last one, an empty one does."""
         for frame in self._decoder.Decode(packet):
-            yield self._own(frame)
-
-    def _own(self, frame: Any) -> Picture:
-        """A copy, enqueued where later calls of the decoder enqueue what would overwrite its source."""
-        start = frame.GetPtrToPlane(0)
-        if self._layout is None or self._layout.shape != frame.shape:
-            self._layout = _layout(frame, start)
-        layout = self._layout
-        surface = self._pool.surface(layout.surface, layout.samples)
-        surface.fill(start, self._stream)
-        return Picture(frame.getPTS(), layout.width, layout.height, surface, layout.chroma_row)
+            yield self._copies.own(frame)
 
     def close(self) -> None:
         """Release the decoder; pictures that are still held stay valid."""
-        self._stream.synchronize()  # copies read what the decoder owns
+        self._copies.finish()
         with no_capture():
             self._decoder = None
-        self._pool.close()
+        self._copies.close()
 
 
 def _library() -> ModuleType:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from foveate.cuda.decode.nvdec import Nvdec, Picture, codec_problem
+from foveate.cuda.decode.ahead import Ahead, vouched
+from foveate.cuda.decode.nvdec import Nvdec, codec_problem
 from foveate.cuda.decode.packets import Coded, flush, packets
+from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.device import Device
 from foveate.cuda.frames import DeviceFrame
 from foveate.pipeline.chain import Sharing
@@ -18,7 +21,7 @@ from foveate.pipeline.frames import Colour, Damage, Source, SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.container import ContainerFeed
-from foveate.pipeline.sources.decoding import record_damage
+from foveate.pipeline.sources.decoding import Feed, record_damage
 
 _LOG = logging.getLogger("foveate")
 
@@ -108,21 +111,54 @@ class DeviceSource:
     def _decode(self) -> Generator[Picture, None, None]:
         """All pictures, past what is damaged."""
         with Device() as device, device.errors():
-            decoder = Nvdec(device, self._feed.decoder.name)
-            sent = received = 0
-            try:
-                for coded in packets(self._feed, self.damage):
-                    sent += 1
-                    self._note(coded)
-                    for picture in self._through(decoder, coded.data):
-                        received += 1
-                        yield picture
-                for picture in self._through(decoder, flush()):
+            if vouched(self._feed):
+                yield from self._ahead(device)
+            else:
+                lost = yield from self._packet_by_packet(device, self._feed)
+                self._note_loss(lost)
+
+    def _ahead(self, device: Device) -> Generator[Picture, None, None]:
+        """Decoded ahead; from where that ends before the index does, packet by packet."""
+        expected, received, reached = len(self._feed.index or ()), 0, None
+        with closing(Ahead(device, self._feed)) as decoder:
+            for picture in decoder:
+                received += 1
+                reached = picture.pts
+                yield picture
+        if received < expected:
+            with closing(self._rest(device, reached)) as rest:
+                for picture in rest:
                     received += 1
                     yield picture
-            finally:
-                decoder.close()
-        self._note_loss(sent - received)
+        self._note_loss(expected - received - self.damage.frames)
+
+    def _rest(self, device: Device, reached: int | None) -> Generator[Picture, None, None]:
+        """The pictures behind the time ``reached``; None: all."""
+        feed = self._feed if reached is None else self._feed.tail(reached)
+        if feed is None:
+            return
+        with closing(feed), closing(self._packet_by_packet(device, feed)) as pictures:
+            for picture in pictures:
+                if reached is None or picture.pts > reached:
+                    yield picture
+
+    def _packet_by_packet(self, device: Device, feed: Feed) -> Generator[Picture, None, int]:
+        """Returns how many pictures did not come out, of packets that seemed whole."""
+        decoder = Nvdec(device, feed.decoder.name)
+        sent = received = 0
+        try:
+            for coded in packets(feed, self.damage):
+                sent += 1
+                self._note(coded)
+                for picture in self._through(decoder, coded.data):
+                    received += 1
+                    yield picture
+            for picture in self._through(decoder, flush()):
+                received += 1
+                yield picture
+        finally:
+            decoder.close()
+        return sent - received
 
     def _note(self, coded: Coded) -> None:
         """Keep what must be known of its picture when that comes out."""

@@ -22,10 +22,12 @@ from foveate.pipeline.sinks.header import header_json
 
 STANDARD_OUTPUT: Final = "-"
 _STANDARD_OUTPUT_DESCRIPTOR: Final = 1
+_STANDARD_ERROR_DESCRIPTOR: Final = 2
 
 
 class JsonLinesSink:
-    """Writes JSON lines to a file, or to standard output where the path is ``-``.
+    """Writes JSON lines to a file, or to standard output where the path is ``-``; what else is printed there meanwhile,
+    as some decoders do, goes to standard error.
 
     Each line is handed to the operating system in one call, so the file is valid up to its last whole line even
     after kill -9. A reader that went away is reported as BrokenPipeError, for the caller to end quietly.
@@ -61,9 +63,11 @@ class JsonLinesSink:
     def close(self) -> None:
         """Close the file; standard output stays open. Raises SinkError."""
         descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None or self._path is None:
+        if descriptor is None:
             return
         try:
+            if self._path is None:
+                os.dup2(descriptor, _STANDARD_OUTPUT_DESCRIPTOR)
             os.close(descriptor)
         except OSError as error:
             raise cannot_write(self._name, error) from error
@@ -155,9 +159,12 @@ def _created(path: Path, header: Header) -> int:
 
 
 def _standard_output() -> int:
-    """Descriptor 1, with what was printed before flushed ahead of the records."""
+    """A descriptor of it for the records alone, with what was printed before flushed ahead of them."""
     if sys.stdout is None:
         raise SinkError("cannot write standard output: it is closed; redirect it or name a file")
     sys.stdout.flush()
     os.set_blocking(_STANDARD_OUTPUT_DESCRIPTOR, True)  # a shared pipe may have been left non-blocking
-    return _STANDARD_OUTPUT_DESCRIPTOR
+    own = os.dup(_STANDARD_OUTPUT_DESCRIPTOR)
+    with contextlib.suppress(OSError):  # closed
+        os.dup2(_STANDARD_ERROR_DESCRIPTOR, _STANDARD_OUTPUT_DESCRIPTOR)
+    return own

@@ -185,6 +185,23 @@ def test_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(lines[1])["source"] == "clip.mp4"
 
 
+def test_what_libraries_print_stays_out_of_the_records(capfd: pytest.CaptureFixture[str]) -> None:
+    """Some decoders print their errors to standard output, by its descriptor."""
+    sink = open_sink("-")
+    os.write(1, b"before\n")
+    sink.open(HEADER)
+    os.write(1, b"a picture is damaged\n")
+    sink.write(FRAME, selection())
+    sink.close()
+    os.write(1, b"behind\n")
+    found = capfd.readouterr()
+    before, header, record, behind = found.out.splitlines()
+    assert (before, behind) == ("before", "behind")
+    assert json.loads(header)["width"] == 64
+    assert json.loads(record)["index"] == 3
+    assert found.err == "a picture is damaged\n"
+
+
 def test_a_reader_that_went_away() -> None:
     command = [sys.executable, "-c", SCRIPT, "-", "1000000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -1,0 +1,92 @@
+"""Files decoded ahead by PyNvVideoCodec, in a thread of its own.
+
+Reading and decoding packet by packet lets go of the interpreter's lock several times a picture: where several files are
+decoded at once, waiting for it again takes far longer than the work. Here one call brings several pictures. But this
+decoder tells neither which pictures are not to be shown, nor how long one stands, nor why it stopped; so it is given
+only files whose index vouches for them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from foveate.cuda.decode.pictures import Picture, PictureCopies
+from foveate.cuda.device import Device
+from foveate.cuda.graph import no_capture
+from foveate.pipeline.sources.clock import FORWARD_LIMIT
+from foveate.pipeline.sources.container import ContainerFeed
+
+_AHEAD: Final = 8  # pictures that are decoded before they are asked for
+_AT_A_TIME: Final = 4
+
+
+def vouched(feed: ContainerFeed) -> bool:
+    """Whether the file is whole, shows every picture once, and none so long that the times after it seem to jump."""
+    index = feed.index
+    if index is None or any(entry.is_discard for entry in index) or feed.shortfall():
+        return False
+    longest = max((after.timestamp - before.timestamp for before, after in pairwise(index)), default=0)
+    return longest * feed.time_base < FORWARD_LIMIT and _same_stream(feed)
+
+
+def _same_stream(feed: ContainerFeed) -> bool:
+    """Whether PyNvVideoCodec would decode the same stream, and tell its times in the same unit."""
+    library = importlib.import_module("PyNvVideoCodec")
+    try:
+        demuxer = library.CreateDemuxer(filename=_name(feed))
+        base = demuxer.GetTimebaseNum(), demuxer.GetTimebaseDen()
+        return demuxer.GetVideoStreamId() == feed.stream.index and base == feed.time_base.as_integer_ratio()
+    except (RuntimeError, UnicodeError, library.PyNvVCException):
+        return False
+
+
+def _name(feed: ContainerFeed) -> str:
+    return str(feed.path.absolute())
+
+
+class Ahead:
+    """Decodes one file that is vouched for. Made, used and closed by the thread that owns the GPU."""
+
+    def __init__(self, device: Device, feed: ContainerFeed) -> None:
+        """Raises PyNvVideoCodec's errors."""
+        library = importlib.import_module("PyNvVideoCodec")
+        self._copies = PictureCopies(device)
+        self._ready: deque[Picture] = deque()
+        with no_capture():
+            self._decoder: Any = library.ThreadedDecoder(
+                _name(feed),
+                _AHEAD,
+                gpu_id=device.index,
+                cuda_context=device.context_handle,
+                cuda_stream=self._copies.stream,
+                use_device_memory=True,
+                decoder_cache_size=1,
+            )
+
+    def __iter__(self) -> Iterator[Picture]:
+        return self
+
+    def __next__(self) -> Picture:
+        """The pictures in the order of their times; where the file is damaged, it may end before the last one."""
+        if not self._ready:
+            try:
+                frames = self._decoder.get_batch_frames(_AT_A_TIME)
+            except RuntimeError:
+                raise StopIteration from None
+            self._ready.extend(map(self._copies.own, frames))  # the next call lets the frames be overwritten
+        if not self._ready:
+            raise StopIteration
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Release the decoder; pictures that are still held stay valid."""
+        self._ready.clear()
+        self._copies.finish()
+        with no_capture():
+            self._decoder.end()
+            self._decoder = None
+        self._copies.close()

@@ -1,0 +1,303 @@
+"""Which files are decoded ahead, and how decoding goes on where that ends early.
+
+PyNvVideoCodec needs a driver to be imported. In its place stands one that tells of a file what PyAV tells of it; the
+real one decodes on a GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from foveate.cuda.decode import source as under_test
+from foveate.cuda.decode.ahead import vouched
+from foveate.cuda.decode.pictures import Picture
+from foveate.cuda.decode.source import DeviceSource, on_device
+from foveate.cuda.device import Device
+from foveate.pipeline.frames import Colour
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources import open_source
+from foveate.pipeline.sources.container import ContainerFeed
+
+FRAMES = 30
+WIDTH, HEIGHT = 96, 64
+
+
+class Demuxer:
+    """What PyNvVideoCodec's demultiplexer tells of a file."""
+
+    def __init__(self, filename: str) -> None:
+        with av.open(filename) as container:
+            stream = container.streams.video[0]
+            self.index, self.base = stream.index, stream.time_base or Fraction(1)
+
+    def GetVideoStreamId(self) -> int:  # noqa: N802
+        return self.index
+
+    def GetTimebaseNum(self) -> int:  # noqa: N802
+        return self.base.numerator
+
+    def GetTimebaseDen(self) -> int:  # noqa: N802
+        return self.base.denominator
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Any:
+    stand_in = SimpleNamespace(CreateDemuxer=Demuxer, PacketData=SimpleNamespace, PyNvVCException=RuntimeError)
+    monkeypatch.setitem(sys.modules, "PyNvVideoCodec", stand_in)
+    return stand_in
+
+
+def encode(path: Path, options: dict[str, str], container_options: dict[str, str] | None = None) -> Path:
+    with av.open(str(path), "w", options=container_options or {}) as out:
+        stream = out.add_stream("libx264", rate=25, options=options)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for index in range(FRAMES):
+            picture = np.full((HEIGHT, WIDTH, 3), 8 * index % 256, np.uint8)
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        out.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    """With B-frames, so that packets are not in the order of their times, and a keyframe every 10 frames."""
+    return encode(tmp_path / "clip.mp4", {"bf": "2", "g": "10"})
+
+
+def remuxed(source: Path, target: Path, shift: float = 0.0, late: float = 0.0) -> Path:
+    """The same packets, ``shift`` seconds earlier, and from the 20th on ``late`` seconds later."""
+    with av.open(str(source)) as container, av.open(str(target), "w") as out:
+        template = container.streams.video[0]
+        stream = out.add_stream_from_template(template)
+        ticks = 1 / (template.time_base or Fraction(1))
+        for number, packet in enumerate(container.demux(template)):
+            if packet.size and packet.pts is not None and packet.dts is not None:
+                change = round((late * (number >= 20) - shift) * ticks)
+                packet.pts, packet.dts, packet.stream = packet.pts + change, packet.dts + change, stream
+                out.mux(packet)
+    return target
+
+
+def vouches(path: Path) -> bool:
+    feed = ContainerFeed(path, SourceSettings())
+    try:
+        return vouched(feed)
+    finally:
+        feed.close()
+
+
+def test_a_whole_indexed_file_is_vouched_for(library: Any, clip: Path) -> None:
+    assert vouches(clip)
+
+
+def test_pictures_not_to_be_shown_are_not(library: Any, clip: Path, tmp_path: Path) -> None:
+    assert not vouches(remuxed(clip, tmp_path / "late.mp4", shift=12 / 25))
+
+
+def test_a_picture_that_stands_for_long_is_not(library: Any, clip: Path, tmp_path: Path) -> None:
+    assert vouches(remuxed(clip, tmp_path / "waits.mp4", late=8.0))
+    assert not vouches(remuxed(clip, tmp_path / "waits_longer.mp4", late=12.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("a.mkv", {}), ("a.ts", {}), ("fragments.mp4", {"movflags": "frag_keyframe+empty_moov"})],
+)
+def test_what_has_no_whole_index_is_not(library: Any, tmp_path: Path, name: str, options: dict[str, str]) -> None:
+    assert not vouches(encode(tmp_path / name, {"bf": "2", "g": "8"}, options))
+
+
+def test_a_file_cut_short_is_not(library: Any, tmp_path: Path) -> None:
+    whole = encode(tmp_path / "whole.mp4", {"bf": "2"}, {"movflags": "faststart"})
+    assert vouches(whole)
+    short = tmp_path / "short.mp4"
+    short.write_bytes(whole.read_bytes()[:-600])
+    assert not vouches(short)
+
+
+@pytest.mark.parametrize(("name", "told"), [("GetTimebaseDen", 1000), ("GetVideoStreamId", 5)])
+def test_another_stream_or_unit_of_time_is_not(
+    library: Any, clip: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: int
+) -> None:
+    monkeypatch.setattr(Demuxer, name, lambda _: told)
+    assert not vouches(clip)
+
+
+def test_what_the_library_refuses_is_not(library: Any, clip: Path) -> None:
+    def refuse(filename: str) -> None:
+        raise RuntimeError(f"{filename}: no")
+
+    library.CreateDemuxer = refuse
+    assert not vouches(clip)
+
+
+def times(path: Path) -> list[int]:
+    with av.open(str(path)) as container:
+        return sorted(packet.pts for packet in container.demux(container.streams.video[0]) if packet.pts is not None)
+
+
+class Card:
+    """What the decoders on the card do, told by times alone."""
+
+    def __init__(self) -> None:
+        self.stops_after = FRAMES  # pictures
+        self.lost: set[int] = set()  # times of pictures that the hardware cannot decode
+        self.by_packet: list[int] = []  # times that were decoded packet by packet
+        self.open = 0
+
+    def ahead(self, _: Any, feed: ContainerFeed) -> Any:
+        found = [pts for pts in times(feed.path) if pts not in self.lost][: self.stops_after]
+        return self._decoder(iter([picture(pts) for pts in found]))
+
+    def nvdec(self, *_: Any) -> Any:
+        waiting: list[int] = []
+
+        def decode(packet: Any) -> Iterator[Picture]:
+            if packet.bsl:
+                waiting.append(packet.pts)
+                return
+            shown = sorted(set(waiting) - self.lost)
+            self.by_packet += shown
+            yield from map(picture, shown)
+
+        decoder = self._decoder(iter(()))
+        decoder.decode = decode
+        return decoder
+
+    def _decoder(self, pictures: Iterator[Picture]) -> Any:
+        self.open += 1
+
+        class Decoder:
+            def __iter__(self) -> Iterator[Picture]:
+                return pictures
+
+            def close(inner) -> None:  # noqa: N805
+                self.open -= 1
+
+        return Decoder()
+
+
+def picture(pts: int) -> Picture:
+    return Picture(pts, WIDTH, HEIGHT, None, HEIGHT)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def card(library: Any, monkeypatch: pytest.MonkeyPatch) -> Card:
+    stand_in = Card()
+    device = SimpleNamespace(errors=nullcontext)
+    monkeypatch.setattr(under_test, "Device", lambda: nullcontext(device))
+    monkeypatch.setattr(under_test, "Ahead", stand_in.ahead)
+    monkeypatch.setattr(under_test, "Nvdec", stand_in.nvdec)
+    return stand_in
+
+
+def decoded(path: Path, card: Card) -> tuple[list[float], DeviceSource]:
+    """The times of all frames, in seconds."""
+    settings = SourceSettings()
+    opened = open_source(str(path), settings)
+    opened.close()
+    source = DeviceSource(ContainerFeed(path, settings), opened.info, Colour(), settings)
+    found = [frame.seconds for frame in source]
+    source.close()
+    assert card.open == 0
+    return found, source
+
+
+WHOLE = [index / 25 for index in range(FRAMES)]
+
+
+def test_nothing_is_decoded_twice_where_all_comes_out(card: Card, clip: Path) -> None:
+    found, source = decoded(clip, card)
+    assert found == pytest.approx(WHOLE)
+    assert card.by_packet == []
+    assert source.damage.frames == 0
+
+
+@pytest.mark.parametrize("stops_after", [0, 1, 17, FRAMES - 1])
+def test_where_it_ends_early_decoding_goes_on_packet_by_packet(card: Card, clip: Path, stops_after: int) -> None:
+    card.stops_after = stops_after
+    found, source = decoded(clip, card)
+    assert found == pytest.approx(WHOLE)
+    assert source.damage.frames == 0
+    assert min(card.by_packet) <= times(clip)[stops_after]
+    if stops_after > 10:  # from the last keyframe on, not from the beginning
+        assert len(card.by_packet) < FRAMES - 5
+
+
+def test_pictures_that_never_come_out_are_damage(card: Card, clip: Path) -> None:
+    card.lost = set(times(clip)[12:14])
+    found, source = decoded(clip, card)
+    assert found == pytest.approx(WHOLE[:12] + WHOLE[14:])
+    assert source.damage.frames == 2
+    assert source.damage.messages == ["pictures could not be decoded"]
+
+
+def test_a_packet_without_a_picture_is_damage_and_the_rest_is_decoded(card: Card, clip: Path) -> None:
+    """Decoding ahead ends before it; PyAV tells what it is, and goes on behind it."""
+    with av.open(str(clip)) as container:
+        stream = container.streams.video[0]
+        entry = stream.index_entries[11]
+        broken = [packet.pts for packet in container.demux(stream) if packet.size][11]
+    content = bytearray(clip.read_bytes())
+    content[entry.pos : entry.pos + 4] = b"\x7f\xff\xff\xff"  # a unit longer than its packet
+    clip.write_bytes(content)
+    at = times(clip).index(broken or 0)
+    card.stops_after = at - 1
+    found, source = decoded(clip, card)
+    assert found == pytest.approx(WHOLE[:at] + WHOLE[at + 1 :])
+    assert source.damage.frames == 1
+    assert "could not be decoded" in source.damage.messages[0]
+
+
+def test_a_file_that_is_not_vouched_for_is_decoded_packet_by_packet(card: Card, clip: Path, tmp_path: Path) -> None:
+    """Its first two pictures are decoded, behind a keyframe, but not shown."""
+    found, source = decoded(remuxed(clip, tmp_path / "late.mp4", shift=12 / 25), card)
+    assert found == pytest.approx(WHOLE[: FRAMES - 12])
+    assert len(card.by_packet) == FRAMES - 10
+    assert source.damage.frames == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("harm", ["none", "unit", "zeros", "first", "noise"])
+def test_the_hardware_shows_what_pyav_shows_of_a_damaged_file(harm: str, tmp_path: Path) -> None:
+    path = encode(tmp_path / "clip.mp4", {"bf": "2", "g": "10"})
+    damage_file(path, harm)
+    settings = SourceSettings()
+    opened = open_source(str(path), settings)
+    expected = [frame.seconds for frame in opened]
+    opened.close()
+    source, shares = on_device(open_source(str(path), settings), str(path), settings)
+    assert shares == "always", source.info.notes
+    with Device():
+        found = [frame.seconds for frame in source]
+        source.close()
+    if harm == "none":
+        assert found == pytest.approx(expected)
+    assert found == sorted(set(found))
+    assert len(found) >= len(expected) - 3  # they conceal different pictures
+    assert source.damage.frames <= FRAMES - len(found) + 2
+    assert (source.damage.frames > 0) == (len(found) < FRAMES)
+
+
+def damage_file(path: Path, harm: str) -> None:
+    content = bytearray(path.read_bytes())
+    with av.open(str(path)) as container:
+        index = [(entry.pos, entry.size) for entry in container.streams.video[0].index_entries]
+    position, size = index[0 if harm == "first" else 15]
+    if harm == "unit":
+        content[position : position + 4] = b"\x7f\xff\xff\xff"
+    if harm in ("zeros", "first"):
+        content[position + 4 : position + size] = bytes(size - 4)
+    if harm == "noise":
+        content[position + 5 : position + size] = np.random.default_rng(2).bytes(size - 5)
+    path.write_bytes(content)
