@@ -19,6 +19,7 @@ from foveate.cuda.frames import AnyFrame
 from foveate.cuda.hand_over import update_of
 from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
+from foveate.cuda.query.of_pixels import by_name
 from foveate.cuda.query.relevance import Relevance
 from foveate.cuda.query.rest import Rest
 from foveate.cuda.state import PixelState
@@ -28,7 +29,7 @@ from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import Mask, tiles_to_cells
 from foveate.pipeline.query.asked import Asked
-from foveate.pipeline.query.attributes.embedder import OF_PIXELS, OF_REGIONS
+from foveate.pipeline.query.attributes.embedder import OF_REGIONS
 from foveate.pipeline.query.attributes.vocabulary import TEXT
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
@@ -183,10 +184,7 @@ class Asking:
         self._interest.look(View(*about, flow, valid, self._maps(slot), pending.wanted))
 
     def _maps(self, slot: _Slot) -> dict[str, Map]:
-        if not self._own:
-            return {}
-        maps = {name: slot.pixels[index] for index, name in OF_PIXELS.items()}
-        return {**maps, "stirs": slot.rest[0], "moved": slot.rest[1]}
+        return by_name(slot.pixels, slot.rest) if self._own else {}
 
     def _follow(self, update: Update, changed: Mask, flow: Map) -> tuple[Flow | None, Mask]:
         """The frame's flow, and the cells whose carried maps may be reused, as carry.cu finds it.

@@ -13,6 +13,8 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.query.attributes.embedder import OF_PIXELS
 from foveate.pipeline.query.program import COEFFICIENTS
 
+Maps = NDArray[np.float32]
+
 
 class AttributesOfPixels:
     """The device's pipeline.cpu.attributes.AttributeStack, copied into one of several slots of page-locked memory."""
@@ -34,7 +36,12 @@ class AttributesOfPixels:
         for host, array in zip(self._slots[slot], (self._found, self._rest.maps), strict=True):
             driver.memcpy_dtoh_async(host, array.pointer, stream)
 
-    def maps(self, slot: int) -> dict[str, NDArray[np.float32]]:
+    def maps(self, slot: int) -> dict[str, Maps]:
         """What has arrived in ``slot``, by name, float32[grid] of their own; see AttributeStack.maps."""
-        found, (stirs, moved) = (values.copy() for values in self._slots[slot])
-        return {**{name: found[index] for index, name in OF_PIXELS.items()}, "stirs": stirs, "moved": moved}
+        found, rest = self._slots[slot]
+        return by_name(found.copy(), rest.copy())
+
+
+def by_name(found: Maps, rest: Maps) -> dict[str, Maps]:
+    """Views float32[grid] of what Attributes and Rest found, as AttributeStack.maps names it."""
+    return {**{name: found[index] for index, name in OF_PIXELS.items()}, "stirs": rest[0], "moved": rest[1]}
