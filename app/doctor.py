@@ -88,7 +88,8 @@ def _engines(facts: Mapping[str, Any]) -> list[Line]:
     card = f"{devices}, driver {gpu['driver']}, CUDA {gpu['cuda']}"
     if engine["problem"]:
         return [*lines, (False, "cuda", f"{card}; {engine['problem']}")]
-    return [*lines, (True, "cuda", card), _decoding(engine)]
+    choosing = f"on the GPU by {' and '.join(engine['chooses'])}, else on the CPU from the GPU's pixels"
+    return [*lines, (True, "cuda", card), _decoding(engine), (None, "choosing", choosing)]
 
 
 def _decoding(engine: Mapping[str, Any]) -> Line:

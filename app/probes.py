@@ -26,7 +26,8 @@ print(json.dumps({"code": code, "version": version.value, "devices": count.value
 _ASK_ENGINE: Final = """
 import json
 from foveate.cuda.decode.nvdec import report
-print(json.dumps(report()))
+from foveate.cuda.on_host import STRATEGIES
+print(json.dumps({**report(), "chooses": STRATEGIES}))
 """
 
 
@@ -85,10 +86,13 @@ def graphics() -> dict[str, Any]:
 
 
 def cuda_engine() -> dict[str, Any]:
-    """Whether the CUDA engine runs here: ``problem`` says why not, or is None; and what its decoder decodes."""
+    """Whether the CUDA engine runs here: ``problem`` says why not, or is None.
+
+    And what its decoder decodes, and the strategies by which the GPU chooses itself.
+    """
     said = _child([sys.executable, "-c", _ASK_ENGINE])
     if said is None:
-        return {"problem": "asking the GPU failed or took too long", "decoding": None, "decodes": {}}
+        return {"problem": "asking the GPU failed or took too long", "decoding": None, "decodes": {}, "chooses": []}
     answer: dict[str, Any] = json.loads(said)
     return answer
 

@@ -25,12 +25,13 @@ from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings
 
-_STRATEGIES: Final = ("rate_distortion", "three_stage")
+STRATEGIES: Final = ("rate_distortion", "three_stage")
+"""By which the device chooses itself."""
 
 
 def lacking_on_device(settings: Settings, asked: Asked | None) -> str | None:
     """What is asked for that the device's Cascade has no kernels for, in words; None where it has all."""
-    if settings.allocation.strategy not in _STRATEGIES:
+    if settings.allocation.strategy not in STRATEGIES:
         return f"there are no kernels for the strategy {settings.allocation.strategy!r}"
     if settings.score.scorer == "linear" or settings.score.passes == 2:
         return "there are no kernels for the linear scorer and a second pass"

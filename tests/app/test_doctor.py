@@ -67,22 +67,26 @@ def test_why_there_is_no_gpu(
 
 
 GPU = {"devices": ["Card, 8 GiB"], "driver": "570.1", "cuda": "12.8", "problem": None}
+CHOOSING = (None, "on the GPU by one and other, else on the CPU")
 
 
 @pytest.mark.parametrize(
     ("engine", "lines"),
     [
         ({"problem": "no pycuda", "decoding": None, "decodes": {}}, [(False, "no pycuda")]),
-        ({"problem": None, "decoding": "no libnvcuvid", "decodes": {}}, [(True, "Card"), (False, "no libnvcuvid")]),
-        ({"problem": None, "decoding": None, "decodes": {}}, [(True, "Card"), (False, "nothing")]),
+        (
+            {"problem": None, "decoding": "no libnvcuvid", "decodes": {}},
+            [(True, "Card"), (False, "no libnvcuvid"), CHOOSING],
+        ),
+        ({"problem": None, "decoding": None, "decodes": {}}, [(True, "Card"), (False, "nothing"), CHOOSING]),
         (
             {"problem": None, "decoding": None, "decodes": {"H264 8-bit": "4096x4096"}},
-            [(True, "CUDA 12.8"), (True, "H264 8-bit up to 4096x4096")],
+            [(True, "CUDA 12.8"), (True, "H264 8-bit up to 4096x4096"), CHOOSING],
         ),
     ],
 )
-def test_what_is_told_of_the_cuda_engine(engine: dict[str, Any], lines: list[tuple[bool, str]]) -> None:
-    facts = {"arrays": probes.arrays(), "gpu": GPU, "cuda": engine}
+def test_what_is_told_of_the_cuda_engine(engine: dict[str, Any], lines: list[tuple[bool | None, str]]) -> None:
+    facts = {"arrays": probes.arrays(), "gpu": GPU, "cuda": {**engine, "chooses": ["one", "other"]}}
     told = doctor._engines(facts)[1:]
     assert [fine for fine, _, _ in told] == [fine for fine, _ in lines]
     assert all(part in text for (_, part), (_, _, text) in zip(lines, told, strict=True))
@@ -90,7 +94,8 @@ def test_what_is_told_of_the_cuda_engine(engine: dict[str, Any], lines: list[tup
 
 def test_the_cuda_engine_is_asked_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     found = probes.cuda_engine()
-    assert found.keys() == {"problem", "decoding", "decodes"}
+    assert found.keys() == {"problem", "decoding", "decodes", "chooses"}
+    assert found["chooses"] == ["rate_distortion", "three_stage"]
     monkeypatch.setattr(probes, "_ASK_ENGINE", "import os; os.abort()")
     assert "failed" in probes.cuda_engine()["problem"]
 
