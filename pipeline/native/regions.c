@@ -21,6 +21,17 @@ static void unite(int32_t *parent, int32_t one, int32_t other)
     parent[greatest(one, other)] = least(one, other);
 }
 
+enum { EIGHT = sizeof(uint64_t) };
+
+/* Whether the next eight of ``left`` flags are 0. */
+static inline int32_t nothing_at(const uint8_t *flags, int32_t left)
+{
+    uint64_t eight;
+    if (left < EIGHT) return 0;
+    memcpy(&eight, flags, EIGHT);
+    return !eight;
+}
+
 /* Provisional labels from 1 on, each one's cells connected; ``parent`` joins those that are. Returns how many. A new label
    is given to no two cells that touch, so there are at most a quarter as many as cells. */
 static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns, int32_t *label, int32_t *parent)
@@ -30,6 +41,7 @@ static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns
     for (int32_t row = 0; row < rows; row++)
         for (int32_t column = 0; column < columns; column++) {
             int64_t at = (int64_t)row * columns + column;
+            if (nothing_at(present + at, columns - column)) column += EIGHT - 1;
             if (!present[at]) continue;
             const int32_t *above = label + at - columns;
             int32_t west = column ? label[at - 1] : 0, north = row ? above[0] : 0;
@@ -54,10 +66,13 @@ static int32_t label_plane(
     int32_t count = label_cells(present, rows, columns, label, parent), next = first;
     for (int32_t k = 1; k <= count; k++) /* a root comes before what it joins, and holds its number from then on, negative */
         parent[k] = parent[k] == k ? -next++ : parent[parent[k]];
+    if (!count) return first;
     for (int32_t number = first; number < next; number++) regions[number] = (Region){0, columns, rows, 0, 0};
     for (int32_t row = 0; row < rows; row++)
         for (int32_t column = 0; column < columns; column++) {
-            int32_t *mine = label + (int64_t)row * columns + column;
+            int64_t at = (int64_t)row * columns + column;
+            int32_t *mine = label + at;
+            if (nothing_at(present + at, columns - column)) column += EIGHT - 1;
             if (!*mine) continue;
             *mine = -parent[*mine];
             Region *region = regions + *mine;

@@ -68,7 +68,8 @@ def coefficients_read(program: Program | None) -> frozenset[int]:
 
 def relevance(program: Program, inputs: Map) -> Map:
     """Each cell's relevance to each query: float32[INPUTS, ...] -> float32[Q, ...], in [0, 1]."""
-    values = _products(program.weights, inputs.reshape(INPUTS, -1))
+    read = program.weights.any(axis=0)
+    values = _products(np.ascontiguousarray(program.weights[:, read]), inputs.reshape(INPUTS, -1)[read])
     values += program.biases[:, None]
     if program.activation == "ramp":
         np.clip(values, 0, 1, out=values)

@@ -52,9 +52,13 @@ class Motion:
             self._still[:] = PATIENCE + 1
             return
         stirs = view.grid["stirs"] * view.changed
-        self._unsure = LEARNS if pans(stirs) or _drifts(view) else max(self._unsure - 1, 0)
+        mostly = _mostly(view)
+        drifts = mostly is not None and np.hypot(*mostly) >= _DRIFT
+        self._unsure = LEARNS if pans(stirs) or drifts else max(self._unsure - 1, 0)
         if self._unsure == LEARNS:
-            now = np.zeros_like(self._carried) if view.flow is None else _apart(view.flow) * view.changed
+            now = np.zeros_like(self._carried)
+            if view.flow is not None:
+                now = _apart(view.flow, mostly or _median(view.flow)) * view.changed
             self._moving = self._carried = np.maximum(now, self._kept(view))
         else:
             self._moving = self._in_place(view, stirs)
@@ -87,6 +91,8 @@ class Motion:
 
     def _kept(self, view: View) -> Map:
         """The motion of the frame before, a little less, at where it has moved to."""
+        if not self._carried.any():
+            return self._carried
         kept = self._carried * _KEEP
         kept[kept < _FAINT] = 0
         if view.flow is None:
@@ -95,16 +101,22 @@ class Motion:
         return np.asarray(cv2.remap(kept, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
 
 
-def _drifts(view: View) -> bool:
-    """Whether the camera itself moves, by less than makes everything stir."""
-    if view.flow is None or view.changed.mean() < _MOST:
-        return False
-    return bool(np.hypot(np.median(view.flow.dx), np.median(view.flow.dy)) >= _DRIFT)
+def _mostly(view: View) -> tuple[float, float] | None:
+    """How far most of the picture has moved, in cells, where so much changed that it may be the camera; else None."""
+    return None if view.flow is None or view.changed.mean() < _MOST else _median(view.flow)
 
 
-def _apart(flow: Flow) -> Map:
-    """How surely each cell moves another way than the picture, whose motion is the median; 0 where flow is unsure."""
-    away = np.hypot(flow.dx - np.median(flow.dx), flow.dy - np.median(flow.dy))
+def _median(flow: Flow) -> tuple[float, float]:
+    """Those of dx and dy. A Grid has an even number of cells: the mean of the two in the middle."""
+    middle = flow.dx.size // 2
+    parts = (np.partition(each.ravel(), (middle - 1, middle))[middle - 1 : middle + 1] for each in (flow.dx, flow.dy))
+    dx, dy = (part.mean() for part in parts)
+    return dx, dy
+
+
+def _apart(flow: Flow, mostly: tuple[float, float]) -> Map:
+    """How surely each cell moves another way than most of the picture; 0 where flow is unsure."""
+    away = np.hypot(flow.dx - mostly[0], flow.dy - mostly[1])
     return _ramp(np.where(flow.confidence > 0, away, np.float32(0)), _SLOW, _FAST)
 
 
