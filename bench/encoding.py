@@ -50,3 +50,24 @@ def grey_frame(luma: NDArray[np.uint8]) -> av.VideoFrame:
     planes = np.full((height * 3 // 2, width), 128, np.uint8)
     planes[:height] = luma
     return av.VideoFrame.from_ndarray(planes, format="yuv420p")
+
+
+def looped(source: Path, target: Path, times: int) -> int:
+    """Write the packets of ``source`` ``times`` times, one after the other in time. Returns the number of packets."""
+    written = 0
+    with av.open(f"file:{target}", "w") as out:
+        stream: av.VideoStream | None = None
+        for turn in range(times):
+            with av.open(f"file:{source}") as container:
+                template = container.streams.video[0]
+                stream = stream or out.add_stream_from_template(template)
+                packets = [packet for packet in container.demux(template) if packet.size]
+                length = sum(packet.duration or 0 for packet in packets)
+                for packet in packets:
+                    assert packet.pts is not None
+                    packet.pts += turn * length
+                    packet.dts = (packet.dts if packet.dts is not None else packet.pts) + turn * length
+                    packet.stream = stream
+                    out.mux(packet)
+                    written += 1
+    return written

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import av
 import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
+from foveate.bench.encoding import looped
 from foveate.bench.entry import guarded
 from foveate.bench.record import clip_record, origin, record_text, write_text
 from foveate.bench.table import standard_error
@@ -130,27 +130,6 @@ def decode_bare(clip: Path) -> int:
     demuxer = nvc.CreateDemuxer(filename=str(clip))
     decoder = nvc.CreateDecoder(gpuid=0, codec=demuxer.GetNvCodecId(), usedevicememory=True)
     return sum(len(decoder.Decode(packet)) for packet in demuxer)
-
-
-def looped(source: Path, target: Path, times: int) -> int:
-    """Write the packets of ``source`` ``times`` times, one after the other in time. Returns the number of packets."""
-    written = 0
-    with av.open(f"file:{target}", "w") as out:
-        stream: av.VideoStream | None = None
-        for turn in range(times):
-            with av.open(f"file:{source}") as container:
-                template = container.streams.video[0]
-                stream = stream or out.add_stream_from_template(template)
-                packets = [packet for packet in container.demux(template) if packet.size]
-                length = sum(packet.duration or 0 for packet in packets)
-                for packet in packets:
-                    assert packet.pts is not None
-                    packet.pts += turn * length
-                    packet.dts = (packet.dts if packet.dts is not None else packet.pts) + turn * length
-                    packet.stream = stream
-                    out.mux(packet)
-                    written += 1
-    return written
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,8 +16,8 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
+from foveate.bench.encoding import looped
 from foveate.bench.entry import guarded
-from foveate.bench.gpu_files import looped
 from foveate.bench.record import origin, record_text, write_text
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device

@@ -13,14 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import av
 import numpy as np
 import tyro
 from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.encoding import FAST, encode, grey_frame
+from foveate.bench.encoding import FAST, encode, grey_frame, looped
 from foveate.bench.entry import guarded
 from foveate.bench.record import origin, record_text, write_text
 from foveate.bench.table import standard_error
@@ -42,8 +41,8 @@ a child's ``ru_maxrss`` may contain, is not in it. Linux only."""
 
 def memory(
     out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
-    short: Annotated[int, arg(metavar="SECONDS", help="Length of the short file.")] = 60,
-    long: Annotated[int, arg(metavar="SECONDS", help="Length of the long file.")] = 600,
+    short: Annotated[int, arg(metavar="SECONDS", help="Length of the short file, a multiple of 10.")] = 60,
+    long: Annotated[int, arg(metavar="SECONDS", help="Length of the long file, a multiple of 10.")] = 600,
     width: Annotated[int, arg(metavar="N", help="Pixels, even.")] = 854,
     height: Annotated[int, arg(metavar="N", help="Pixels, even.")] = 480,
 ) -> None:
@@ -69,9 +68,9 @@ def memory(
 
 
 def measure(loop: Path, seconds: int) -> dict[str, Any]:
-    """Run ``seconds`` of ``loop``, a file of 10 s. Raises RedCheckError where the run does not do what it should."""
+    """Run ``seconds`` of ``loop``, which lasts 10, in whole loops. Raises RedCheckError where the run goes wrong."""
     clip = loop.with_name(f"{seconds}s.mp4")
-    frames = repeat(loop, clip, int(seconds * _RATE))
+    frames = looped(loop, clip, -(-seconds // _LOOP))
     tokens = loop.with_name(f"{seconds}s.jsonl")
     peak = peak_memory(clip, tokens)
     with tokens.open("rb") as file:
@@ -99,26 +98,6 @@ def moving_pattern(width: int, height: int, frames: int) -> Iterator[NDArray[np.
         left = index * 4 % (width - side)
         luma[height // 2 : height // 2 + side, left : left + side] = 250
         yield luma
-
-
-def repeat(source: Path, target: Path, frames: int) -> int:
-    """Write the packets of ``source``, which has no B-frames, again and again until there are ``frames``."""
-    written = 0
-    with av.open(f"file:{target}", "w") as out:
-        stream: av.VideoStream | None = None
-        while written < frames:
-            with av.open(f"file:{source}") as container:
-                template = container.streams.video[0]
-                stream = stream or out.add_stream_from_template(template)
-                offset = int(written / _RATE / (template.time_base or 1))
-                for packet in container.demux(video=0):
-                    if packet.pts is None or written == frames:
-                        continue
-                    packet.pts = packet.dts = packet.pts + offset
-                    packet.stream = stream
-                    out.mux(packet)
-                    written += 1
-    return written
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, Final
 
 from foveate.cuda.device import checked
-from foveate.pipeline.errors import EngineError
 
 _HANDLE: Final = ctypes.c_void_p  # of a stream, an event or a graph
 _ADDRESS: Final = ctypes.c_uint64
@@ -96,4 +95,4 @@ def _check(code: int) -> None:
     if code:
         from cuda.bindings import driver
 
-        raise EngineError(f"the GPU reports {driver.CUresult(code).name}; run 'foveate doctor'")
+        checked((driver.CUresult(code),))

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import av
 import numpy as np
 import pytest
 
-from foveate.bench.gpu_files import looped
 from foveate.bench.gpu_frame import least_bytes
 from foveate.bench.gpu_scene import HEIGHT, WIDTH, pictures
 from foveate.bench.texture import block_means
-
-
-def test_a_looped_file_plays_again_and_again(samples: Path, tmp_path: Path) -> None:
-    """All packets, and times that go on where they ended."""
-    clip = tmp_path / "twice.mp4"
-    once = looped(samples / "pedestrians.mp4", tmp_path / "once.mp4", 1)
-    assert looped(samples / "pedestrians.mp4", clip, 2) == 2 * once
-    with av.open(str(clip)) as container:
-        times = [frame.time for frame in container.decode(video=0)]
-    assert len(times) == 2 * once
-    assert np.diff(times).min() > 0
 
 
 def test_the_scenes_pictures_differ_in_a_tenth_of_the_tiles(samples: Path) -> None:
