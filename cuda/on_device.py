@@ -59,10 +59,7 @@ class OnDevice:
 
     def enqueue(self, frame: AnyFrame, given: NDArray[np.void], slot: int, stream: Stream) -> None:
         """All of the frame's work, up to the copies into ``slot``."""
-        if self.captures:
-            self._work.enqueue(given, slot, stream)
-        else:
-            self._work.enqueue_asking(given, slot, frame, stream)
+        self._work.enqueue(given, slot, stream, frame)
 
     def conclude(self, slot: int, stream: Stream) -> None:
         """See Cascade.hand_over."""

@@ -33,8 +33,11 @@ class Work:
         pixels, cascade = self._pixels, self._cascade
         return (*pixels.steps, pixels.layers, *cascade.early, *cascade.steps, self._grid_layers)
 
-    def enqueue(self, given: NDArray[np.void], slot: int, stream: Stream) -> None:
-        """From a page-locked FRAME_INPUT to the record in ``slot``. Neither allocates nor waits."""
+    def enqueue(self, given: NDArray[np.void], slot: int, stream: Stream, frame: AnyFrame | None = None) -> None:
+        """From a page-locked FRAME_INPUT to the record in ``slot``.
+
+        Neither allocates nor waits, but for queries, which look at the ``frame`` and must be given it.
+        """
         steps: tuple[Any, ...] = self._pixels.steps
         change, write, *channels = steps
         self._pixels.frame.copy_from(given, stream)
@@ -47,22 +50,14 @@ class Work:
         self._follow(self._aside, stream)
         self._pixels.layers.enqueue(self._aside)
         self._follow(stream, self._ahead)
+        if self._cascade.asking is not None:
+            assert frame is not None
+            self._cascade.ask(frame, slot, stream)
         self._cascade.enqueue(stream)
         self._follow(self._aside, stream)
         self._grid_layers.enqueue(self._aside)
         self._cascade.fetch(slot, stream)
         self._follow(stream, self._aside)
-
-    def enqueue_asking(self, given: NDArray[np.void], slot: int, frame: AnyFrame, stream: Stream) -> None:
-        """The same with queries, into which the host looks on the way where it must; nothing is captured."""
-        self._pixels.frame.copy_from(given, stream)
-        self._pixels.enqueue(stream)
-        self._cascade.prepare(stream)
-        self._cascade.ask(frame, slot, stream)
-        self._cascade.enqueue(stream)
-        self._pixels.layers.enqueue(stream)
-        self._grid_layers.enqueue(stream)
-        self._cascade.fetch(slot, stream)
 
     def _follow(self, stream: Stream, before: Stream) -> None:
         """What comes next on ``stream`` waits for what is on ``before`` now."""
