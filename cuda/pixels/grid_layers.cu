@@ -1,4 +1,5 @@
-// Copies the channels that exist on the Grid alone into the last level of the channel stack.
+// Copies the channels that exist on the Grid alone into the last level of the channel stack: layers of their own, and
+// `text`, which has its place among the channels of another layer.
 #include "state.cuh"
 #include "pixels/texture.cuh"
 
@@ -10,6 +11,8 @@ struct GridLayers {
     int boundary;               // which of the channels is made from cluster_id: 1 where a neighbour has another one
     u64 surface;                // of the stack's last level
     int first;                  // the first of these layers
+    const float* text;          // [grid]
+    int text_layer;
     int rows, columns;
 };
 
@@ -22,10 +25,22 @@ __device__ float boundary(const float* id, int cell, int rows, int columns) {
         : 0.0f;
 }
 
-// One thread per cell; blockIdx.y is the layer.
+// Component y of a texel, the others as they are.
+__device__ void put_second(u64 surface, int layer, int y, int x, float value) {
+    const int at = x * (int)sizeof(ushort4);
+    ushort4 bits = surf2DLayeredread<ushort4>(surface, at, y, layer, cudaBoundaryModeZero);
+    bits.y = half_bits(value);
+    surf2DLayeredwrite(bits, surface, at, y, layer, cudaBoundaryModeZero);
+}
+
+// One thread per cell; blockIdx.y is the layer, or behind the last one, where there is `text`, the layer of that.
 extern "C" __global__ void grid_layers(GridLayers p) {
     const int cell = blockIdx.x * blockDim.x + threadIdx.x, layer = blockIdx.y;
     if (p.state->rests || cell >= p.rows * p.columns) return;
+    if (p.text && layer == gridDim.y - 1) {
+        put_second(p.surface, p.text_layer, cell / p.columns, cell % p.columns, p.text[cell]);
+        return;
+    }
     float values[4];
     for (int i = 0; i < 4; i++) {
         const int at = layer * 4 + i;

@@ -9,7 +9,7 @@ import numpy as np
 
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import DeviceArray
-from foveate.cuda.pixels.layout import GRIDDED, SAMPLED
+from foveate.cuda.pixels.layout import GRIDDED, SAMPLED, place_of
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.cuda.textures import Texture
@@ -41,7 +41,10 @@ class GridLayers:
         used = max(at for at, array in enumerate(found) if array) // 4 + 1
         for layer in range(first + used, stack.layers):
             stack.clear(last, layer)
-        self._grid = -(-rows * columns // _THREADS), used
+        text = own.get("text")
+        text_layer, component = place_of("text")
+        assert component == 1, "grid_layers.cu writes the second"
+        self._grid = -(-rows * columns // _THREADS), used + (text is not None)
         self._parameters = struct(
             state=(np.uint64, state.frame.pointer),
             channels=(("u8", (len(GRIDDED),)), [array.pointer if array else 0 for array in found]),
@@ -50,6 +53,8 @@ class GridLayers:
             boundary=(np.int32, GRIDDED.index("boundary")),
             surface=(np.uint64, stack.surfaces[-1]),
             first=(np.int32, first),
+            text=(np.uint64, text.pointer if text else 0),
+            text_layer=(np.int32, text_layer),
             rows=(np.int32, rows),
             columns=(np.int32, columns),
         )

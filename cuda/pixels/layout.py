@@ -12,7 +12,7 @@ SAMPLED: Final = (
     *("edges_inverted", "highpass", "lowpass", "motion"),
     *("saliency", "text", "x", "y"),
 )
-"""Channels made from pixels, kept at every level of the stack; ``text`` is zero until there is a detector."""
+"""Channels made from pixels, kept at every level of the stack; but ``text``, made per cell, in its last level alone."""
 
 _GRIDDED = [channel for channel in CHANNELS if channel.name not in SAMPLED]
 GRIDDED: Final = tuple(channel.name for channel in sorted(_GRIDDED, key=lambda channel: channel.group == "embedding"))

@@ -135,12 +135,14 @@ def test_the_grids_own_channels(device: Device, feeder: Make, memory: Memory, st
     grid = pixels.state.geometry.grid
     rng = np.random.default_rng(2)
     values = {"fixation": rng.random((2, *grid), np.float32), "gaze": rng.random(grid, np.float32)}
+    values["text"] = rng.random(grid, np.float32)
     values["cluster_id"] = rng.integers(0, 3, (2, *grid)).astype(np.float32)
     arrays = {name: memory.array(name, value.shape, np.float32, stream) for name, value in values.items()}
     for name, value in values.items():
         arrays[name].upload(value, stream)
     turn = memory.array("turn", (1,), np.int32, stream)
     turn.upload(np.ones(1, np.int32), stream)
+    beside = component(pixels.stack, "saliency", pixels.stack.levels - 1, stream)
     GridLayers(device, pixels.state, pixels.stack, arrays, turn.pointer).enqueue(stream)
 
     def found(name: str) -> NDArray[np.float32]:
@@ -148,6 +150,8 @@ def test_the_grids_own_channels(device: Device, feeder: Make, memory: Memory, st
 
     assert np.abs(found("fixation") - values["fixation"][1]).max() <= HALF
     assert np.abs(found("gaze") - values["gaze"]).max() <= HALF
+    assert np.abs(found("text") - values["text"]).max() <= HALF
+    assert np.array_equal(found("saliency"), beside)  # in the same layer
     assert np.array_equal(found("cluster_id"), values["cluster_id"][1])
     assert np.abs(found("edge_distance") - pixels.state.channel("edge_distance").download(stream)).max() <= HALF
     assert (found("clip3") == 0).all()
