@@ -6,6 +6,7 @@
 
 typedef struct {
     int32_t cells, left, top, right, bottom; /* right and bottom are the last column and row */
+    int32_t plane;                           /* of the labels */
 } Region;
 
 static int32_t root_of(int32_t *parent, int32_t label)
@@ -58,16 +59,17 @@ static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns
     return count;
 }
 
-/* Number the regions of one plane from ``first`` on in ``label``, in which 0 is none, and measure them. Returns the number
-   behind the last. ``parent``: room for a quarter as many as cells, and one. */
+/* Number the regions of one ``plane`` from ``first`` on in ``label``, in which 0 is none, and measure them. Returns the
+   number behind the last. ``parent``: room for a quarter as many as cells, and one. */
 static int32_t label_plane(
-    const uint8_t *present, int32_t rows, int32_t columns, int32_t first, int32_t *label, int32_t *parent, Region *regions)
+    const uint8_t *present, int32_t rows, int32_t columns, int32_t plane, int32_t first, int32_t *label, int32_t *parent,
+    Region *regions)
 {
     int32_t count = label_cells(present, rows, columns, label, parent), next = first;
     for (int32_t k = 1; k <= count; k++) /* a root comes before what it joins, and holds its number from then on, negative */
         parent[k] = parent[k] == k ? -next++ : parent[parent[k]];
     if (!count) return first;
-    for (int32_t number = first; number < next; number++) regions[number] = (Region){0, columns, rows, 0, 0};
+    for (int32_t number = first; number < next; number++) regions[number] = (Region){0, columns, rows, 0, 0, plane};
     for (int32_t row = 0; row < rows; row++)
         for (int32_t column = 0; column < columns; column++) {
             int64_t at = (int64_t)row * columns + column;
@@ -85,19 +87,23 @@ static int32_t label_plane(
     return next;
 }
 
-/* The regions of each of ``planes`` shares, [grid] each: where it is at least ``enough``, ``inside`` the picture. ``label``:
-   [planes][grid]; ``regions``: room for a quarter as many as labels, and one: number 0 is none. Returns how many, with that. */
+/* The regions of each of ``count`` shares, [grid] each: where it is at least ``enough``, ``inside`` the picture. ``label``:
+   room for [count][grid], of which ``planes`` are used: a share without regions has none. ``regions``: room for a quarter
+   as many as labels, and one: number 0 is none. Returns how many, with that. */
 EXPORT int32_t label_regions(
-    const float *const *shares, int32_t planes, const uint8_t *inside, float enough, int32_t rows, int32_t columns,
-    int32_t *label, Region *regions, int32_t *parent, uint8_t *present)
+    const float *const *shares, int32_t count, const uint8_t *inside, float enough, int32_t rows, int32_t columns,
+    int32_t *label, int32_t *planes, Region *regions, int32_t *parent, uint8_t *present)
 {
     int64_t cells = (int64_t)rows * columns;
     int32_t next = 1;
-    regions[0] = (Region){0, 0, 0, 0, 0};
-    for (int32_t plane = 0; plane < planes; plane++) {
-        const float *share = shares[plane];
+    *planes = 0;
+    regions[0] = (Region){0, 0, 0, 0, 0, 0};
+    for (int32_t k = 0; k < count; k++) {
+        const float *share = shares[k];
+        int32_t first = next;
         for (int64_t at = 0; at < cells; at++) present[at] = (uint8_t)(share[at] >= enough) & inside[at];
-        next = label_plane(present, rows, columns, next, label + plane * cells, parent, regions);
+        next = label_plane(present, rows, columns, *planes, first, label + *planes * cells, parent, regions);
+        *planes += next > first;
     }
     return next;
 }
@@ -135,13 +141,20 @@ static int32_t moves(const Region *region, const Region *seen, const Filling *ru
         && seen->right - seen->left + 1 >= rule->span * width;
 }
 
+static void raise_region(const int32_t *label, int32_t columns, const Region *region, int32_t number, float *moving)
+{
+    for (int32_t row = region->top; row <= region->bottom; row++)
+        for (int64_t at = (int64_t)row * columns + region->left; at <= (int64_t)row * columns + region->right; at++)
+            if (label[at] == number) moving[at] = 1.0f;
+}
+
 /* Raise ``moving`` [grid] to 1 all over the regions that move. ``seen``: room for as many as ``regions``. */
 EXPORT void fill_regions(
     const int32_t *label, int32_t planes, int32_t rows, int32_t columns, const Region *regions, int32_t count,
     const Filling *rule, float *moving, Region *seen)
 {
     int64_t cells = (int64_t)rows * columns;
-    for (int32_t number = 0; number < count; number++) seen[number] = (Region){0, columns, rows, 0, 0};
+    for (int32_t number = 0; number < count; number++) seen[number] = (Region){0, columns, rows, 0, 0, 0};
     for (int64_t at = 0; at < cells; at++) {
         if (moving[at] < rule->sure) continue;
         int32_t row = (int32_t)(at / columns), column = (int32_t)(at % columns);
@@ -154,13 +167,9 @@ EXPORT void fill_regions(
             region->bottom = row;
         }
     }
-    int32_t some = 0;
     for (int32_t number = 1; number < count; number++)
-        some |= seen[number].cells = moves(regions + number, seen + number, rule);
-    seen[0].cells = 0;
-    for (int32_t plane = 0; some && plane < planes; plane++, label += cells)
-        for (int64_t at = 0; at < cells; at++)
-            if (seen[label[at]].cells) moving[at] = 1.0f;
+        if (moves(regions + number, seen + number, rule))
+            raise_region(label + regions[number].plane * cells, columns, regions + number, number, moving);
 }
 
 /* Weaken what moves by how much of it there is side by side: by nothing where that is ``full``, wholly up to ``none``. The
@@ -171,7 +180,7 @@ EXPORT void weaken_small(
 {
     int64_t cells = (int64_t)rows * columns;
     for (int64_t at = 0; at < cells; at++) present[at] = moving[at] > 0.0f;
-    int32_t count = label_plane(present, rows, columns, 1, label, parent, regions);
+    int32_t count = label_plane(present, rows, columns, 0, 1, label, parent, regions);
     memset(mass, 0, (size_t)count * sizeof *mass);
     for (int64_t at = 0; at < cells; at++)
         if (label[at]) mass[label[at]] += moving[at];

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from foveate.pipeline.geometry import Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
 
-_MEASURES = 5  # of a region: cells, left, top, right, bottom
+_MEASURES = 6  # of a region: cells, left, top, right, bottom, plane
 
 _INT, _FLOAT, _LONG = ctypes.c_int32, ctypes.c_float, ctypes.c_int64
 _label_regions = kernel(
-    "label_regions", POINTER, _INT, POINTER, _FLOAT, _INT, _INT, *[POINTER] * 4, result=ctypes.c_int32
+    "label_regions", POINTER, _INT, POINTER, _FLOAT, _INT, _INT, *[POINTER] * 5, result=ctypes.c_int32
 )
 _extreme_sizes = kernel("extreme_sizes", POINTER, _INT, _LONG, *[POINTER] * 3)
 _fill_regions = kernel("fill_regions", POINTER, _INT, _INT, _INT, POINTER, _INT, *[POINTER] * 3)
@@ -26,8 +26,8 @@ _weaken_small = kernel("weaken_small", POINTER, _INT, _INT, _FLOAT, _FLOAT, *[PO
 class Regions(NamedTuple):
     """Cells of one map that touch, also at corners. Number 0 is no region."""
 
-    label: NDArray[np.int32]  # [maps, grid]: the number of the region; none is that of two maps
-    measures: NDArray[np.int32]  # [regions, 5]: cells; first column and row, last column and row
+    label: NDArray[np.int32]  # [planes, grid]: the number of the region; a plane for each map that has any
+    measures: NDArray[np.int32]  # [regions, 6]: cells; first column and row, last column and row; plane
 
     @property
     def cells(self) -> NDArray[np.int32]:
@@ -52,7 +52,7 @@ def label_regions(shares: Sequence[NDArray[np.float32]], inside: Mask, enough: f
     most = _most(grid)
     label = np.empty((planes, *grid), np.int32)
     measures = np.empty((planes * most + 1, _MEASURES), np.int32)
-    parent, present = np.empty(most + 1, np.int32), np.empty(grid, np.uint8)
+    used, parent, present = ctypes.c_int32(), np.empty(most + 1, np.int32), np.empty(grid, np.uint8)
     count = _label_regions(
         (POINTER * planes)(*(address(share, np.float32, grid) for share in shares)),
         planes,
@@ -60,11 +60,12 @@ def label_regions(shares: Sequence[NDArray[np.float32]], inside: Mask, enough: f
         enough,
         *grid,
         label.ctypes.data,
+        ctypes.byref(used),
         measures.ctypes.data,
         parent.ctypes.data,
         present.ctypes.data,
     )
-    return Regions(label, measures[:count])
+    return Regions(label[: used.value], measures[:count])
 
 
 def extreme_sizes(found: Regions, size: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

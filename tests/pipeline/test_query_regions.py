@@ -24,22 +24,23 @@ def test_regions_are_those_of_opencv(seed, rows, columns, share):
     inside = np.outer(np.arange(rows) < rows - 1, np.arange(columns) < columns - 1) | (rows * columns == 1)
     found = label_regions(shares, inside, 1 - share)
     numbers = []
-    for label, values in zip(found.label, shares, strict=True):
-        expected = components((values >= np.float32(1 - share)) & inside)
-        assert (label > 0).sum() == sum(map(np.count_nonzero, expected))
+    present = [(values >= np.float32(1 - share)) & inside for values in shares]
+    for plane, (label, cells) in enumerate(zip(found.label, filter(np.any, present), strict=True)):
+        expected = components(cells)
+        assert (label > 0).sum() == cells.sum()
         for region in expected:
             (number,) = set(label[region].tolist())
             numbers.append(number)
             row, column = np.nonzero(region)
-            measures = [len(row), column.min(), row.min(), column.max(), row.max()]
+            measures = [len(row), column.min(), row.min(), column.max(), row.max(), plane]
             assert found.measures[number].tolist() == measures
     assert sorted(numbers) == list(range(1, len(found.measures)))
 
     size = random.random(len(found.measures)).astype(np.float32)
     smallest, largest = extreme_sizes(found, size)
     here = found.label > 0
-    np.testing.assert_array_equal(smallest, np.where(here, size[found.label], 1).min(axis=0))
-    np.testing.assert_array_equal(largest, np.where(here, size[found.label], 0).max(axis=0))
+    np.testing.assert_array_equal(smallest, np.where(here, size[found.label], 1).min(axis=0, initial=1))
+    np.testing.assert_array_equal(largest, np.where(here, size[found.label], 0).max(axis=0, initial=0))
 
 
 @settings(max_examples=60, deadline=None)
