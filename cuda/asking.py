@@ -18,10 +18,8 @@ from foveate.cuda.device import Stream
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.hand_over import update_of
 from foveate.cuda.memory import DeviceArray, Memory
-from foveate.cuda.query.attributes import Attributes
-from foveate.cuda.query.of_pixels import by_name
+from foveate.cuda.query.of_pixels import AttributesOfPixels
 from foveate.cuda.query.relevance import Relevance
-from foveate.cuda.query.rest import Rest
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.cache import Cache, Flow, Map
 from foveate.pipeline.cascade.feedback import Fed
@@ -47,8 +45,6 @@ class _Slot:
     changed: NDArray[np.uint8]  # [tiles]
     written: NDArray[np.uint8]  # [tiles]
     flow: NDArray[np.float32]  # [3, grid]
-    rest: NDArray[np.float32]  # [2, grid]: "stirs" and "moved"
-    pixels: NDArray[np.float32]  # [TEXT + 1, grid]: coefficients of OF_PIXELS, where they were wanted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,27 +79,23 @@ class Asking:
         self._own = asked.encoder.name == "attributes"  # else all embeddings are the host's
         self._shows = any(name.startswith("query") for name in settings.maps)
         self._participation = memory.array("participation", geometry.grid, np.float32, stream)
-        shape = COEFFICIENTS, *geometry.grid
-        self._embeddings = memory.array("embeddings", shape, np.float32, stream)
-        self._found = self._embeddings if self._own else memory.array("attributes", shape, np.float32, stream)
-        self._attributes: Attributes | None = None
+        self._embeddings = memory.array("embeddings", (COEFFICIENTS, *geometry.grid), np.float32, stream)
+        self._of_pixels: AttributesOfPixels | None = None
         if settings.attributes:
-            self._attributes = Attributes(memory.device, memory, pixels, self._found, stream)
-        self._rest = Rest(memory.device, memory, pixels, stream)
+            found = self._embeddings if self._own else None
+            self._of_pixels = AttributesOfPixels(memory, pixels, _SLOTS, stream, found)
         self._ages = Cache(geometry.grid, (), (), settings.cache)
-        self._read = (pixels.frame, pixels.changed, pixels.written, arrays.flow, self._rest.maps)
-        of_pixels = DeviceArray("found in pixels", (TEXT + 1, *geometry.grid), self._found.dtype, self._found.pointer)
-        self._of_pixels = of_pixels
-        self._slots = [_slot(memory, (*self._read, of_pixels)) for _ in range(_SLOTS)]
+        self._read = (pixels.frame, pixels.changed, pixels.written, arrays.flow)
+        self._slots = [_slot(memory, self._read) for _ in range(_SLOTS)]
         self._pending: list[_Pending] = []
-        self._sent = memory.pinned(shape, np.float32)
+        self._sent = memory.pinned(self._embeddings.shape, np.float32)
         self._relevance = Relevance(memory.device, geometry)
         self._program: Program | None = None  # what was asked last
 
     def channels(self) -> dict[str, DeviceArray]:
         """The embedding channels, and "text" where it is made: float32[grid] each."""
         channels = {f"{EMBEDDING}{index}": self._embeddings.part(index) for index in range(COEFFICIENTS)}
-        return channels if self._attributes is None else {**channels, "text": self._found.part(TEXT)}
+        return channels if self._of_pixels is None else {**channels, "text": self._of_pixels.found.part(TEXT)}
 
     def ask(self, frame: AnyFrame, fed: Fed, slot: int, stream: Stream) -> DeviceArray | None:
         """Enqueue what makes ``frame``'s participation, float32[grid]; None where nothing is asked, or known yet.
@@ -111,10 +103,8 @@ class Asking:
         Behind the frame's pixels and flow. Waits where the host has its part in it; else ``arrived`` must follow.
         """
         self._interest.feed(fed)
-        if self._attributes is not None:
-            self._attributes.enqueue(stream)
-        if self._own:
-            self._rest.enqueue(frame.index, stream)
+        if self._of_pixels is not None:
+            self._of_pixels.enqueue(frame.index, stream)
         wanted, made = self._wanted()
         self._fetch(slot, wanted, stream)
         self._pending.append(_Pending(frame, slot, wanted))
@@ -142,10 +132,10 @@ class Asking:
         from pycuda import driver
 
         mine = self._slots[slot]
-        for host, array in zip((mine.frame, mine.changed, mine.written, mine.flow, mine.rest), self._read, strict=True):
+        for host, array in zip((mine.frame, mine.changed, mine.written, mine.flow), self._read, strict=True):
             driver.memcpy_dtoh_async(host, array.pointer, stream)
-        if wanted and self._own:
-            driver.memcpy_dtoh_async(mine.pixels, self._of_pixels.pointer, stream)
+        if self._own and self._of_pixels is not None:
+            self._of_pixels.fetch(slot, stream, looks=bool(wanted))
 
     def _send(self, made: frozenset[int], stream: Stream) -> None:
         """Enqueue the copies of what the host has made."""
@@ -181,10 +171,8 @@ class Asking:
         changed = np.asarray(tiles_to_cells(update.changed), np.bool_)
         flow, valid = self._follow(update, changed, slot.flow)
         about = pending.frame, self._geometry, update.keyframe, changed
-        self._interest.look(View(*about, flow, valid, self._maps(slot), pending.wanted))
-
-    def _maps(self, slot: _Slot) -> dict[str, Map]:
-        return by_name(slot.pixels, slot.rest) if self._own else {}
+        maps = self._of_pixels.maps(pending.slot) if self._own and self._of_pixels is not None else {}
+        self._interest.look(View(*about, flow, valid, maps, pending.wanted))
 
     def _follow(self, update: Update, changed: Mask, flow: Map) -> tuple[Flow | None, Mask]:
         """The frame's flow, and the cells whose carried maps may be reused, as carry.cu finds it.

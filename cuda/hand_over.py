@@ -54,7 +54,8 @@ class HandOver:
         from pycuda import driver
 
         if self._attributes is not None:
-            self._attributes.enqueue(index, slot, stream)
+            self._attributes.enqueue(index, stream)
+            self._attributes.fetch(slot, stream)
         for host, array in self._copies[slot]:
             driver.memcpy_dtoh_async(host, array.pointer, stream)
 
@@ -76,7 +77,9 @@ class HandOver:
     def _grid(self, slot: int) -> dict[str, NDArray[np.float32]]:
         """The channels that are made of pixels, by name."""
         grid = dict(zip(GRID_CHANNELS, self._slots[slot].channels.copy(), strict=True))
-        return grid if self._attributes is None else grid | self._attributes.maps(slot)
+        if self._attributes is None:
+            return grid
+        return grid | {name: values.copy() for name, values in self._attributes.maps(slot).items()}
 
 
 def update_of(
