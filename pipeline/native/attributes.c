@@ -3,12 +3,11 @@
 
 #include "native.h"
 
-#include <string.h>
-
 enum {
     COLOURS = 11,
     COLOUR_LEVEL = 2,
     COLOUR_SIDE = CELL >> COLOUR_LEVEL,
+    SAMPLES = COLOUR_SIDE * COLOUR_SIDE,
     STROKE_LEVEL = 1,
     STROKE_SIDE = CELL >> STROKE_LEVEL,
     WIDEST = 5 /* samples of STROKE_LEVEL between the two edges of a stroke */
@@ -28,11 +27,10 @@ typedef struct {
 
 enum { PART = 64 }; /* cells side by side that are looked at together, in vector instructions */
 
-INLINE int32_t rounded(float value)
-{
-    int32_t whole = (int32_t)(value + 0.5f);
-    return least(greatest(whole, 0), 255);
-}
+INLINE int32_t rounded(float value) { return (int32_t)(value + 0.5f); } /* of a mean of bytes: 0 .. 255 */
+
+/* One sample of the colour of a bin, counted. */
+INLINE uint64_t counted(const uint8_t *name, int32_t bin) { return (uint64_t)1 << 5 * name[bin]; }
 
 /* Colours of ``cells`` cells, at most PART, from ``column`` on. Five bits of a word count the samples of one colour. */
 INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32_t cells)
@@ -40,22 +38,25 @@ INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32
     int64_t width = (int64_t)a->columns * COLOUR_SIDE, all = (int64_t)a->rows * a->columns;
     uint64_t count[PART] = {0};
     int32_t light[PART] = {0}, bin[PART * COLOUR_SIDE];
+    const uint8_t *name = a->name, *lightness = a->lightness;
     for (int32_t y = 0; y < COLOUR_SIDE; y++) {
         int64_t at = (row * COLOUR_SIDE + y) * width + column * COLOUR_SIDE;
         const float *luma = a->luma + at, *cb = a->cb + at, *cr = a->cr + at;
         for (int32_t x = 0; x < cells * COLOUR_SIDE; x++)
             bin[x] = (rounded(luma[x]) >> 3) << 12 | (rounded(cb[x]) >> 2) << 6 | rounded(cr[x]) >> 2;
-        for (int32_t x = 0; x < cells * COLOUR_SIDE; x++) {
-            count[x / COLOUR_SIDE] += (uint64_t)1 << 5 * a->name[bin[x]];
-            light[x / COLOUR_SIDE] += a->lightness[bin[x]];
+        for (int32_t cell = 0; cell < cells; cell++) { /* written out: a loop over the four goes through memory */
+            const int32_t *own = bin + cell * COLOUR_SIDE;
+            count[cell] +=
+                counted(name, own[0]) + counted(name, own[1]) + counted(name, own[2]) + counted(name, own[3]);
+            light[cell] += lightness[own[0]] + lightness[own[1]] + lightness[own[2]] + lightness[own[3]];
         }
     }
     int64_t first = (int64_t)row * a->columns + column;
     for (int32_t k = 0; k < COLOURS; k++)
         for (int32_t cell = 0; cell < cells; cell++)
-            a->shares[k * all + first + cell] = (float)(int32_t)(count[cell] >> 5 * k & 31) / (float)(COLOUR_SIDE * COLOUR_SIDE);
+            a->shares[k * all + first + cell] = (float)(int32_t)(count[cell] >> 5 * k & 31) / SAMPLES;
     for (int32_t cell = 0; cell < cells; cell++)
-        a->light[first + cell] = (float)light[cell] / (float)(255 * COLOUR_SIDE * COLOUR_SIDE);
+        a->light[first + cell] = (float)light[cell] / (255 * SAMPLES);
 }
 
 /* Edges of a row of samples from ``left`` - WIDEST on: 1 up, -1 down, 0 none, as at both ends of the picture. */
@@ -77,13 +78,16 @@ INLINE void count_strokes(const Attributes *a, int32_t row, int32_t column, int3
 {
     int32_t width = a->columns * STROKE_SIDE, left = column * STROKE_SIDE, samples = cells * STROKE_SIDE;
     uint8_t count[PART * STROKE_SIDE] = {0};
-    int8_t edge[WIDEST + PART * STROKE_SIDE], last[PART * STROKE_SIDE], *here = edge + WIDEST;
+    int8_t edges[STROKE_SIDE][WIDEST + PART * STROKE_SIDE];
+    for (int32_t y = 0; y < STROKE_SIDE; y++)
+        find_edges(a->fine + (int64_t)(row * STROKE_SIDE + y) * width, left, left + samples, width, a->step, edges[y]);
     for (int32_t y = 0; y < STROKE_SIDE; y++) {
-        find_edges(a->fine + (int64_t)(row * STROKE_SIDE + y) * width, left, left + samples, width, a->step, edge);
-        memcpy(last, here - 1, (size_t)samples);
-        for (int32_t back = 2; back <= WIDEST; back++)
-            for (int32_t x = 0; x < samples; x++) last[x] |= here[x - back] & (int8_t)-(last[x] == 0);
-        for (int32_t x = 0; x < samples; x++) count[x] += (here[x] > 0 && last[x] < 0) || (here[x] < 0 && last[x] > 0);
+        const int8_t *here = edges[y] + WIDEST;
+        for (int32_t x = 0; x < samples; x++) {
+            int8_t last = here[x - 1];
+            for (int32_t back = 2; back <= WIDEST; back++) last |= here[x - back] & (int8_t)-(last == 0);
+            count[x] += (here[x] > 0 && last < 0) || (here[x] < 0 && last > 0);
+        }
     }
     for (int32_t cell = 0; cell < cells; cell++) {
         int32_t sum = 0;

@@ -23,23 +23,29 @@ typedef struct {
     int32_t step;         /* difference in 8-bit units up to which samples are alike */
 } Rest;
 
-INLINE uint8_t rounded(float value) { return (uint8_t)least(greatest((int32_t)(value + 0.5f), 0), 255); }
+INLINE uint8_t rounded(float value) { return (uint8_t)(int32_t)(value + 0.5f); } /* of a mean of bytes */
 
 INLINE uint8_t differ(uint8_t a, uint8_t b, uint8_t step) { return (uint8_t)(a > b ? a - b : b - a) > step; }
 
-/* One row of samples of one plane, from ``at`` on. ``settles``, ``other`` and ``away`` are 0 or 1, by sample. */
+/* One row of samples from ``at`` on. ``settles`` is 0 or 1 by sample; ``stirs`` and ``moved`` count those that differ. */
 INLINE void compare_row(
-    const Rest *r, int32_t plane, int64_t at, int32_t samples, const uint8_t *settles, uint8_t *other, uint8_t *away)
+    const Rest *r, int64_t at, int32_t samples, const uint8_t *settles, uint8_t *stirs, uint8_t *moved)
 {
-    const float *picture = r->now[plane] + at;
-    uint8_t *restrict last = r->last[plane] + at, *restrict rest = r->rest[plane] + at;
-    uint8_t step = (uint8_t)least(r->step, 255);
+    uint8_t other[PART * SIDE] = {0}, away[PART * SIDE] = {0}, step = (uint8_t)least(r->step, 255);
+    for (int32_t plane = 0; plane < 3; plane++) {
+        const float *picture = r->now[plane] + at;
+        uint8_t *restrict last = r->last[plane] + at, *restrict rest = r->rest[plane] + at;
+        for (int32_t x = 0; x < samples; x++) {
+            uint8_t now = rounded(picture[x]), kept = settles[x] ? last[x] : rest[x];
+            other[x] |= differ(now, last[x], step);
+            away[x] |= differ(now, kept, step);
+            rest[x] = kept;
+            last[x] = now;
+        }
+    }
     for (int32_t x = 0; x < samples; x++) {
-        uint8_t now = rounded(picture[x]);
-        rest[x] = settles[x] ? last[x] : rest[x];
-        other[x] |= differ(now, last[x], step);
-        away[x] |= differ(now, rest[x], step);
-        last[x] = now;
+        stirs[x] += other[x];
+        moved[x] += away[x];
     }
 }
 
@@ -50,13 +56,8 @@ INLINE void compare(const Rest *r, int32_t row, int32_t column, int32_t cells)
     uint8_t settles[PART * SIDE], stirs[PART * SIDE] = {0}, moved[PART * SIDE] = {0};
     for (int32_t x = 0; x < cells * SIDE; x++) settles[x] = r->frame - r->stirred[first + x / SIDE] > r->patience;
     for (int32_t y = 0; y < SIDE; y++) {
-        uint8_t other[PART * SIDE] = {0}, away[PART * SIDE] = {0};
         int64_t at = (row * SIDE + y) * width + column * SIDE;
-        for (int32_t plane = 0; plane < 3; plane++) compare_row(r, plane, at, cells * SIDE, settles, other, away);
-        for (int32_t x = 0; x < cells * SIDE; x++) {
-            stirs[x] += other[x];
-            moved[x] += away[x];
-        }
+        compare_row(r, at, cells * SIDE, settles, stirs, moved);
     }
     for (int32_t cell = 0; cell < cells; cell++) {
         int32_t stirring = 0, moving = 0;

@@ -105,7 +105,7 @@ def test_maps_are_the_cpu_engines(
             np.testing.assert_array_equal(found[name], values, f"{name}, frame {index}")
         known += int((found["moved"] >= 0).sum())
         index += int(random.integers(1, 6))
-    assert known or width < 33
+    assert width < 33 or (known and stack.maps()["text"].max() > 0)
     rest = side.found.download(stream)[[MOVING, SMALLEST, LARGEST]]
     assert (rest.view(np.uint32) == _UNTOUCHED).all()
 

@@ -103,7 +103,9 @@ class Motion:
 
 def _mostly(view: View) -> tuple[float, float] | None:
     """How far most of the picture has moved, in cells, where so much changed that it may be the camera; else None."""
-    return None if view.flow is None or view.changed.mean() < _MOST else _median(view.flow)
+    if view.flow is None or np.count_nonzero(view.changed) < _MOST * view.changed.size:
+        return None
+    return _median(view.flow)
 
 
 def _median(flow: Flow) -> tuple[float, float]:
