@@ -40,6 +40,8 @@ def lacking_on_device(settings: Settings, asked: Asked | None) -> str | None:
         return "the kernels make clusters on keyframes only"
     if "text" in settings.maps and asked is None:
         return "there are no kernels for the channel 'text' without a query"
+    if settings.detects_text:
+        return "text is found by a detector"
     optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
     return f"there are no kernels for the channel {optional[0]!r}" if optional else None
 

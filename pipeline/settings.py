@@ -155,6 +155,22 @@ class ClipSettings(_Group):
     """Threads of the model on the CPU. Default: all processors but one, which is left to the video."""
 
 
+class OcrSettings(_Group):
+    """The text detector behind text "ocr", and when it looks."""
+
+    resolution: int | None = Field(None, ge=32, le=4096)
+    """Pixels to which the longer side of the picture is scaled for it; it finds letters that are then 11 pixels high.
+    Default: its own, at most 960."""
+    interval: int = Field(10, ge=1)
+    """Frames after which a changed picture is looked at again, if not earlier."""
+    stale: float = Field(0.3, ge=0, le=1)
+    """Share of the picture's cells that the flow may lose before it is looked at again."""
+    wait: bool | None = None
+    """Wait for each look, so that two runs are equal. Default: for files; live sources go on with older text."""
+    threads: int | None = Field(None, ge=1)
+    """Threads of the detector. Default: all processors but one, at most 4."""
+
+
 QUERY_MAP = "query:"
 """What a map's name begins with that is the relevance to the words behind."""
 
@@ -174,6 +190,9 @@ class Settings(_Group):
     encoder: Literal["attributes", "open_clip"] = "attributes"
     """What understands queries. attributes: names of colours, dark, bright, moving, still, text, places, sizes.
     open_clip: any words, by a model whose weights are given."""
+    text: Literal["strokes", "ocr"] = "strokes"
+    """What finds text. strokes: many thin strokes side by side, as railings and leaves have them too. ocr: a detector,
+    by the extra foveate[ocr]."""
     keep_embeddings: bool = False
     """Keep what queries need also while there is none, so that one can be asked later on."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
@@ -195,6 +214,7 @@ class Settings(_Group):
     score: ScoreSettings = ScoreSettings()
     allocation: AllocationSettings = AllocationSettings()
     clip: ClipSettings = ClipSettings()
+    ocr: OcrSettings = OcrSettings()
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
@@ -238,7 +258,16 @@ class Settings(_Group):
     @property
     def attributes(self) -> bool:
         """True where the maps are needed that the attributes encoder makes of pixels."""
-        return "text" in self.reads or (self.embeds and self.encoder == "attributes")
+        return ("text" in self.reads and self.text == "strokes") or self._knows_attributes
+
+    @property
+    def detects_text(self) -> bool:
+        """True where a detector may be asked for text."""
+        return self.text == "ocr" and ("text" in self.reads or self._knows_attributes)
+
+    @property
+    def _knows_attributes(self) -> bool:
+        return self.embeds and self.encoder == "attributes"
 
 
 def settings_problem(error: ValidationError) -> str:

@@ -24,7 +24,7 @@ from foveate.pipeline.sinks.shards import concatenated
 from foveate.pipeline.stream import open_stream
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = {"query": ("red",), "embedding_age": 3, "captured": 1.5, "arrived": 1.5, "latency": 0.5}
+EXTRAS = {"query": ("red",), "embedding_age": 3, "text_age": 3, "captured": 1.5, "arrived": 1.5, "latency": 0.5}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,12 @@ from foveate.pipeline.cpu.sampling import patches
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
 from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.query.attributes.vocabulary import TEXT
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.selection import Selection, Step
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.text.lettering import Lettering
 
 
 def cascade(
@@ -60,6 +62,15 @@ _COLOURS = ("red", "green", "blue")
 _EVOLVING = frozenset({"fixation", "gaze", "attention", "prev_attention", "prev_relevance", "prev_saliency"})
 
 
+_AGES = ("embedding_age", "text_age")
+
+
+class _Carried(NamedTuple):
+    valid: Mask  # cells whose maps may be reused
+    trust: Map  # how far a moved cell's previous score holds
+    flow: Flow | None
+
+
 class _Scored(NamedTuple):
     scores: Scores  # blended with the previous frame's where that could be carried
     valid: Mask
@@ -82,6 +93,9 @@ class _Cascade:
         self._read = channels_read(settings.allocation) | (weighed - {"pass1_score"})
         used = frozenset(settings.maps) | self._read
         self._interest = None if asked is None else Interest(asked, geometry, used)
+        self._reads_text = "text" in used
+        detector = loaded.detector
+        self._lettering = None if detector is None else Lettering(detector, settings.ocr, geometry)
         self._temporal = Temporal(geometry, settings.cache, used)
         self._flow = FlowSearch(settings.cache.flow_level)
         self._ledger = Ledger(geometry)
@@ -103,7 +117,7 @@ class _Cascade:
             selection = self._anew(state, fed)
             # Motion is zero one frame after the last change; a reader is content when it asked for nothing.
             content = self._reader is None or len(selection) == 0
-            rests = self._interest is None or self._interest.settled
+            rests = all(each is None or each.settled for each in (self._interest, self._lettering))
             self._settled = selection if quiet and content and rests and not self._evolving else None
         self._feedback.remember(selection, self._geometry)
         return selection
@@ -111,15 +125,33 @@ class _Cascade:
     def _anew(self, state: State, fed: Fed) -> Selection:
         changed = np.asarray(tiles_to_cells(state.update.changed), np.bool_)
         self._ledger.advance(changed, state.update.forgets)
-        scored = self._score(state, changed, fed)
+        carried = self._carry(state, changed)
+        view = self._view(state, changed, carried, fed)
+        if self._lettering is not None:
+            state = replace(state, grid=dict(view.grid))
+        scored = self._score(state, view, carried.trust, fed)
         tokens = self._allocate(state, scored, fed)
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
         return self._selection(state, scored, tokens, fed)
 
-    def _score(self, state: State, changed: Mask, fed: Fed) -> _Scored:
-        valid, trust, flow = self._carry(state, changed)
+    def _view(self, state: State, changed: Mask, carried: _Carried, fed: Fed) -> View:
+        """The frame as queries see it, with the text that a detector finds, where there is one."""
+        update, wanted = state.update, frozenset[int]()
+        if self._interest is not None:
+            self._interest.feed(fed)
+            wanted = self._interest.wanted
+        about = update.frame, self._geometry, update.keyframe, changed, carried.flow, carried.valid
+        view = View(*about, state.grid, wanted)
+        if self._lettering is None:
+            return view
+        asked = self._interest is not None and self._interest.asks_attribute(TEXT)
+        text = self._lettering.update(view, self._reads_text or asked)
+        return replace(view, grid={**state.grid, "text": text})
+
+    def _score(self, state: State, view: View, trust: Map, fed: Fed) -> _Scored:
+        valid, changed = view.valid, view.changed
         self._temporal.feed(fed)
-        taking = self._participation(state, changed, flow, valid, fed)
+        taking = self._participation(view)
         channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
         channels |= {name: self._channel(name, state) for name in self._read}
         scores, glance = self._looks(channels, taking, changed, fed)
@@ -142,23 +174,20 @@ class _Cascade:
             channels["eccentricity"] = self._temporal.distance_to(peak(glance, self._geometry))
         return score_cells(channels, taking, changed, linear), glance
 
-    def _participation(self, state: State, changed: Mask, flow: Flow | None, valid: Mask, fed: Fed) -> Map | None:
+    def _participation(self, view: View) -> Map | None:
         if self._interest is None:
             return None
-        self._interest.feed(fed)
-        update = state.update
-        view = View(
-            update.frame, self._geometry, update.keyframe, changed, flow, valid, state.grid, self._interest.wanted
-        )
         self._interest.look(view)
         return self._interest.participation()
 
     def close(self) -> None:
-        """End the embedder's threads."""
+        """End the threads of embedder and detector."""
         if self._interest is not None:
             self._interest.close()
+        if self._lettering is not None:
+            self._lettering.close()
 
-    def _carry(self, state: State, changed: Mask) -> tuple[Mask, Map, Flow | None]:
+    def _carry(self, state: State, changed: Mask) -> _Carried:
         """Warp the cache to this frame: cells that may be reused, and how far a moved cell's previous score holds.
 
         A cell that did not change needs no history: its score follows from the same pixels as before.
@@ -169,10 +198,10 @@ class _Cascade:
             self._temporal.clear()
             self._flow.observe(state.picture)
             self._renew(state)
-            return nothing.astype(np.bool_), nothing, None
+            return _Carried(nothing.astype(np.bool_), nothing, None)
         flow = self._flow.search(state.picture, changed)
         valid = self._temporal.follow(flow)
-        return valid, nothing if flow is None else flow.confidence * (valid & changed), flow
+        return _Carried(valid, nothing if flow is None else flow.confidence * (valid & changed), flow)
 
     def _renew(self, state: State) -> None:
         """What is made anew where nothing is carried: the clusters and the depth."""
@@ -243,8 +272,12 @@ class _Cascade:
             fresh=ages.fresh,
             patches=patches(state.levels, tokens, frame.colour) if self._settings.patches else None,
             maps={name: self._map(name, state, scored) for name in self._settings.maps},
-            extras={} if self._interest is None else self._interest.extras(fed),
+            extras=self._extras(fed),
         )
+
+    def _extras(self, fed: Fed) -> dict[str, Any]:
+        told = {} if self._interest is None else self._interest.extras(fed)
+        return told if self._lettering is None else {**told, **self._lettering.extras()}
 
     def _map(self, name: str, state: State, scored: _Scored) -> Map:
         """One map to hand out, float32[grid]."""
@@ -273,6 +306,5 @@ def _again(last: Selection, frame: FrameView) -> Selection:
     repeated = replace(
         last, index=frame.index, time=frame.seconds, changed=0.0, recomputed=0.0, age=last.age + 1, fresh=fresh
     )
-    if "embedding_age" in last.extras:
-        repeated = replace(repeated, extras={"embedding_age": last.extras["embedding_age"] + 1})
-    return repeated
+    ages = {name: last.extras[name] + 1 for name in _AGES if name in last.extras}
+    return replace(repeated, extras=ages) if ages else repeated

@@ -50,6 +50,10 @@ class Interest:
         """The coefficients that the queries or the maps read."""
         return self._read | self._mapped
 
+    def asks_attribute(self, index: int) -> bool:
+        """Whether the queries or the maps read coefficient ``index`` as the attributes encoder means it."""
+        return self._asked.encoder.name == "attributes" and index in self.wanted
+
     @property
     def mapped(self) -> frozenset[int]:
         """Those that the maps read."""

@@ -25,6 +25,7 @@ from foveate.pipeline.query.asked import asked, compiled_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
+from foveate.pipeline.text.boxes import Box
 
 EQUAL = 0.99
 """Share of tokens on a card: its maps differ in their last bits, which moves tokens at the cut (see test_pixels)."""
@@ -57,8 +58,18 @@ CASES: dict[str, dict[str, Any]] = {
     "clusters without a cache": {"maps": ("cluster_id", "boundary"), "cache": {"enabled": False}},
     "patches": {"allocation": {"strategy": "foveated"}, "patches": True},
     "a query": {"allocation": {"strategy": "foveated", **STREAM}, "query": ("dark", "-left:0.5"), "maps": ("query",)},
+    "text by a detector": {"text": "ocr", "query": ("text",), "maps": ("text", "clip13"), "ocr": {"interval": 4}},
     "queries and weights": {"query": ("moving",), "score": {"passes": 2}, "maps": ("query_similarity", "query:bright")},
 }
+
+
+def dark_is_text(rgb: NDArray[np.uint8]) -> list[Box]:
+    """Stands in for a text detector: one box, in the half of the picture that is darker."""
+    height, width = rgb.shape[:2]
+    left = 0 if rgb[:, : width // 2].mean() < rgb[:, width // 2 :].mean() else width // 2
+    right = left + width // 2
+    corners = [[left, 0], [right, 0], [right, height // 2], [left, height // 2]]
+    return [Box(np.array(corners, np.float32), 0.75)]
 
 
 def steps(engine: Any, frames: list[Frame]) -> Iterator[Selection]:
@@ -117,6 +128,7 @@ def test_both_engines_choose_the_same(
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(MODEL)
     Path("w.toml").write_text(WEIGHTS)
+    monkeypatch.setattr("foveate.pipeline.cascade.loaded.open_detector", lambda settings: dark_is_text)
     settings = Settings.model_validate({"change": {"keyframe_interval": 10}, "budget": 100, **CASES[case]})
     frames = read(samples / f"{clip}.mp4", FRAMES)
     expected = list(steps(CpuEngine(settings, Feedback(), asked(settings)), frames))
@@ -235,6 +247,7 @@ def test_an_error_of_a_model_ends_the_engine(card: bool, samples: Path, tmp_path
         ({"maps": ("rope_sin",)}, "there are no kernels for the channel 'rope_sin'"),
         ({"maps": ("boundary",), "cache": {"enabled": False}}, "the kernels make clusters on keyframes only"),
         ({"maps": ("text",)}, "there are no kernels for the channel 'text' without a query"),
+        ({"maps": ("clip3",), "text": "ocr"}, "text is found by a detector"),
         ({"score": {"passes": 2}}, "there are no kernels for the linear scorer and a second pass"),
         ({"allocation": {"strategy": "three_stage"}, "maps": ("boundary", "clip3", "text")}, None),
     ],
@@ -244,6 +257,7 @@ def test_the_header_says_where_tokens_are_chosen(
     engine: str, wanted: dict[str, Any], said: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: None)
+    monkeypatch.setattr("foveate.pipeline.cascade.loaded.open_detector", lambda settings: dark_is_text)
     settings = Settings.model_validate({"engine": engine, **wanted})
     opened = open_engine(settings, Feedback(), asked(settings))
     assert opened.name == "cuda"
