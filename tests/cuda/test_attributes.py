@@ -85,7 +85,7 @@ def pictures(height: int, width: int, halved: bool) -> Iterator[tuple[list[NDArr
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("halved", [True, False])
-@pytest.mark.parametrize(("height", "width"), [(1, 1), (33, 97), (64, 32), (130, 150)])
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (33, 97), (64, 32), (130, 150), (300, 1100)])
 def test_maps_are_the_cpu_engines(
     height: int, width: int, halved: bool, device: Device, memory: Memory, stream: Stream
 ) -> None:
@@ -108,6 +108,29 @@ def test_maps_are_the_cpu_engines(
     assert width < 33 or (known and stack.maps()["text"].max() > 0)
     rest = side.found.download(stream)[[MOVING, SMALLEST, LARGEST]]
     assert (rest.view(np.uint32) == _UNTOUCHED).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rests", [0, 1])
+def test_where_half_of_the_cells_stir_nothing_is_at_rest(
+    rests: int, device: Device, memory: Memory, stream: Stream
+) -> None:
+    """Those of the lower half, which is behind the first 1,024 cells; but for one tile, what rested stays known."""
+    geometry = Geometry(1120, 320)
+    levels, every = Levels(geometry, True), np.ones(geometry.tiles, np.bool_)
+    side = Side(device, memory, stream, levels, geometry)
+    luma, chroma = np.full((320, 1120), 100, np.uint8), np.full((160, 560), 128, np.uint8)
+    levels.update((luma, chroma, chroma), every)
+    side.update(every, 0, forgets=True)
+    luma[160:] = 150
+    luma[160:192, : 32 * rests] = 100
+    levels.update((luma, chroma, chroma), every)
+    moved = side.update(every, 20, forgets=False)["moved"]
+    if rests:
+        assert (moved[10:, 2:] == 1).all()
+        assert (moved[:10] == 0).all()
+    else:
+        assert (moved == -1).all()
 
 
 @pytest.mark.gpu
