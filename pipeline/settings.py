@@ -161,7 +161,7 @@ class OcrSettings(_Group):
     resolution: int | None = Field(None, ge=32, le=4096)
     """Pixels to which the longer side of the picture is scaled for it; it finds letters that are then 11 pixels high.
     Default: its own, at most 960."""
-    interval: int = Field(10, ge=1)
+    interval: int = Field(4, ge=1)
     """Frames after which a changed picture is looked at again, if not earlier."""
     stale: float = Field(0.3, ge=0, le=1)
     """Share of the picture's cells that the flow may lose before it is looked at again."""

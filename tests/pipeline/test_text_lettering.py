@@ -189,7 +189,7 @@ def test_a_query_for_text_goes_where_the_detector_finds_it(stand_in: WhiteIsText
 
 
 def test_it_does_not_look_before_text_is_asked_for(stand_in: WhiteIsText, clip: str) -> None:
-    with open_stream(clip, engine="cpu", text="ocr", query=("dark",)) as stream:
+    with open_stream(clip, engine="cpu", text="ocr", query=("dark",), ocr={"interval": 10}) as stream:
         selections = []
         for selection in stream:
             selections.append(selection)
