@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -34,15 +35,33 @@ def clip(planted: SimpleNamespace, tmp_path: Path) -> dict[str, Any]:
     return {**settings, "pca": str(tmp_path / "pca.npz")}
 
 
-@pytest.fixture
-def pictures(tmp_path: Path) -> str:
-    """A red square, flat, on grey noise that is new in each of eight pictures of 640 x 352."""
+@pytest.fixture(params=["png", "mp4"])
+def pictures(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A red square, flat, on grey noise that is new in each of eight pictures of 640 x 352. Hardware decodes MP4."""
     rng = np.random.default_rng(5)
-    for index in range(8):
+    made = []
+    for _ in range(8):
         picture = rng.integers(90, 166, (352, 640, 1), np.uint8).repeat(3, axis=2)
-        picture[12 * 16 : 16 * 16, 20 * 16 : 24 * 16] = (20, 20, 230)  # OpenCV's order
-        cv2.imwrite(str(tmp_path / f"f_{index:04d}.png"), picture)
-    return str(tmp_path / "f_%04d.png")
+        picture[12 * 16 : 16 * 16, 20 * 16 : 24 * 16] = (230, 20, 20)
+        made.append(picture)
+    return in_files(made, tmp_path) if request.param == "png" else in_video(made, tmp_path / "clip.mp4")
+
+
+def in_files(pictures: list[Any], folder: Path) -> str:
+    for index, picture in enumerate(pictures):
+        cv2.imwrite(str(folder / f"f_{index:04d}.png"), picture[..., ::-1])
+    return str(folder / "f_%04d.png")
+
+
+def in_video(pictures: list[Any], path: Path) -> str:
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("libx264", rate=25, options={"qp": "4"})
+        stream.height, stream.width = pictures[0].shape[:2]
+        stream.pix_fmt = "yuv420p"
+        for picture in pictures:
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        out.mux(stream.encode(None))
+    return str(path)
 
 
 def test_its_vectors_are_the_planted_ones(planted: SimpleNamespace, clip: dict[str, Any]) -> None:
