@@ -48,7 +48,12 @@ class JsonLinesSink:
         """Create the file and write the header. Raises SinkError, BrokenPipeError."""
         self._size = (header.width, header.height)
         self._descriptor = _standard_output() if self._path is None else _created(self._path, header)
-        self._write_line(header_json(header))
+        try:
+            self._write_line(header_json(header))
+        except BaseException:
+            with contextlib.suppress(SinkError):
+                self.close()
+            raise
 
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Write one record. Raises SinkError, BrokenPipeError."""

@@ -202,6 +202,23 @@ def test_what_libraries_print_stays_out_of_the_records(capfd: pytest.CaptureFixt
     assert found.err == "a picture is damaged\n"
 
 
+def test_a_reader_that_is_gone_at_once_leaves_standard_output_as_it_was(capfd: pytest.CaptureFixture[str]) -> None:
+    """As it was: what is printed afterwards goes where it would have gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    kept = os.dup(1)
+    try:
+        os.dup2(writing, 1)
+        before = os.fstat(1)
+        with pytest.raises(BrokenPipeError):
+            open_sink("-").open(HEADER)
+        assert os.path.samestat(os.fstat(1), before)
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(writing)
+
+
 def test_a_reader_that_went_away() -> None:
     command = [sys.executable, "-c", SCRIPT, "-", "1000000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
