@@ -203,7 +203,7 @@ def test_what_libraries_print_stays_out_of_the_records(capfd: pytest.CaptureFixt
 
 
 def test_a_reader_that_is_gone_at_once_leaves_standard_output_as_it_was(capfd: pytest.CaptureFixture[str]) -> None:
-    """As it was: what is printed afterwards goes where it would have gone."""
+    """What is printed afterwards goes where it would have gone."""
     reading, writing = os.pipe()
     os.close(reading)
     kept = os.dup(1)
