@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Final
 
@@ -25,7 +24,7 @@ from foveate.bench.case import Clip, RedCheckError, file_clips
 from foveate.bench.clips import sample_folder
 from foveate.bench.entry import guarded
 from foveate.bench.patch_encoder import PatchEncoder
-from foveate.bench.record import clip_record, origin, record_text, write_text
+from foveate.bench.record import clip_record, hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.colour import picture_rgb
@@ -70,10 +69,7 @@ def carrying(
                 f"{clip.name}, {name}: rank correlation {case['spearman']:.3f} (least {case['spearman_least']:.3f}), "
                 f"top {_TOP} {case['top']:.3f}, top tenth {case['top_tenth']:.3f}, encoded {case['encoded']:.1%}"
             )
-    if out is None:
-        print(record_text(record), end="", flush=True)
-    else:
-        write_text(Path(out), record_text(record))
+    hand_out(record, out)
 
 
 def clip_carrying(clip: Clip, way: ClipSettings, frames: int) -> dict[str, Any]:

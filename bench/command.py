@@ -16,7 +16,7 @@ from foveate.app.presets import load_preset
 from foveate.bench.case import Case, Memory, RedCheckError, cases_of, file_clips
 from foveate.bench.clips import cache_folder, default_clips
 from foveate.bench.plot import check_plot, draw
-from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.record import hand_out, origin, record_text
 from foveate.bench.speed import STATISTIC, bench_case
 from foveate.bench.table import print_record, standard_error
 from foveate.pipeline.errors import SettingsError
@@ -49,14 +49,10 @@ def bench(
     console = standard_error()
     clips = file_clips(files) if files else default_clips(cache_folder(), console.print)
     record = bench_cases(cases_of(clips, settings, memory), repeats, console)
-    text = record_text(record)
-    if out is None:
-        print(text, end="", flush=True)
-    else:
-        write_text(Path(out), text)
+    hand_out(record, out)
     print_record(record, console)
     if plot is not None:
-        draw(json.loads(text), Path(plot))
+        draw(json.loads(record_text(record)), Path(plot))
     return Exit.FAILED if record["red"] else Exit.DONE
 
 

@@ -19,7 +19,7 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.encoding import looped
 from foveate.bench.entry import guarded
-from foveate.bench.record import clip_record, origin, record_text, write_text
+from foveate.bench.record import clip_record, hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device
 from foveate.pipeline import open_stream
@@ -57,11 +57,7 @@ def gpu_files(
                         say(
                             f"    {stage['name']:8} busy {stage['busy_ms']:.3f} ms per frame, p99 {stage['p99_ms']:.3f}"
                         )
-    text = record_text(record)
-    if out is None:
-        print(text, end="", flush=True)
-    else:
-        write_text(Path(out), text)
+    hand_out(record, out)
 
 
 def _case(clip: Path, frames: int, count: int, level: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.entry import guarded
 from foveate.bench.gpu_scene import HEIGHT, WIDTH, Scene, open_scene
-from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import Memory
@@ -52,11 +52,7 @@ def gpu_frame(
             for level in (2, 0)
             for memory in ("frame", "stream")
         ]
-    text = record_text(record)
-    if out is None:
-        print(text, end="", flush=True)
-    else:
-        write_text(Path(out), text)
+    hand_out(record, out)
 
 
 def copy_bandwidth(device: Device) -> float:

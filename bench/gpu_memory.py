@@ -18,7 +18,7 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.encoding import looped
 from foveate.bench.entry import guarded
-from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device
 from foveate.pipeline import open_stream
@@ -45,11 +45,7 @@ def gpu_memory(
     early, last = record["samples"][_SAMPLES // 10], record["samples"][-1]
     record["host_growth_mib"] = last["host_mib"] - early["host_mib"]
     record["device_growth_mib"] = last["device_mib"] - early["device_mib"]
-    text = record_text(record)
-    if out is None:
-        print(text, end="", flush=True)
-    else:
-        write_text(Path(out), text)
+    hand_out(record, out)
     if record["host_growth_mib"] > _MOST or record["device_growth_mib"] > 0:
         raise RedCheckError(
             f"memory grows: host {record['host_growth_mib']:.1f}, device {record['device_growth_mib']} MiB"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from tyro.conf import arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import guarded
 from foveate.bench.gpu_scene import HEIGHT, WIDTH
-from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import Memory
@@ -54,11 +53,7 @@ def gpu_relevance(
                 f"{count} queries: Grid {case['grid_ms']['p50']:.4f} ms, {_POINTS} points "
                 f"{case['points_ms']['p50']:.4f} ms; on the CPU {case['cpu_points_ms']['p50']:.4f} ms"
             )
-    text = record_text(record)
-    if out is None:
-        print(text, end="", flush=True)
-    else:
-        write_text(Path(out), text)
+    hand_out(record, out)
 
 
 def _case(device: Device, count: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import guarded
 from foveate.bench.gpu_scene import HEIGHT, WIDTH, open_scene, pictures
-from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device
 from foveate.pipeline.settings import Settings
@@ -52,11 +52,7 @@ def gpu_torch(
     for way, summary in theirs.items():
         record[f"times_faster_than_{way}"] = times = summary["p50_ms"] / ours["p50_ms"]
         say(f"    torch.compile, {way}: {summary['p50_ms']:.3f} ms, the engine is {times:.1f} times faster")
-    text = record_text(record)
-    if out is None:
-        print(text, end="", flush=True)
-    else:
-        write_text(Path(out), text)
+    hand_out(record, out)
 
 
 Tokens = set[tuple[int, int, int]]

@@ -21,7 +21,7 @@ from tyro.conf import arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.encoding import FAST, encode, grey_frame, looped
 from foveate.bench.entry import guarded
-from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 
 MOST: Final = 1.1  # the long file's peak memory over the short one's
@@ -59,10 +59,7 @@ def memory(
     for case in record["cases"]:
         say(f"{case['name']}: {case['frames']} frames, peak {case['peak_mib']:.1f} MiB")
     say(f"long / short {record['ratio']:.3f}, may be {MOST}")
-    if out is None:
-        print(record_text(record), end="", flush=True)
-    else:
-        write_text(Path(out), record_text(record))
+    hand_out(record, out)
     if record["ratio"] > MOST:
         raise RedCheckError(f"memory grows with the file: {record['ratio']:.3f} times as much, may be {MOST}")
 

@@ -25,7 +25,7 @@ from foveate.bench.entry import guarded
 from foveate.bench.footage import Footage, Picture, read_footage
 from foveate.bench.methods import METHODS, STRATEGIES, Method, Shown
 from foveate.bench.painting import decibels, mean_square
-from foveate.bench.record import clip_record, origin, record_text, write_text
+from foveate.bench.record import clip_record, hand_out, origin, write_text
 from foveate.bench.table import standard_error
 
 _LUMA_WEIGHTS: Final = (6, 1, 1)  # of the squared errors of Y, Cb and Cr in psnr_yuv
@@ -58,10 +58,7 @@ def quality(
     say(markdown)
     if table is not None:
         write_text(Path(table), markdown)
-    if out is None:
-        print(record_text(record), end="", flush=True)
-    else:
-        write_text(Path(out), record_text(record))
+    hand_out(record, out)
 
 
 def clip_quality(clip: Clip, methods: Mapping[str, Method], budget: int, frames: int) -> list[dict[str, Any]]:

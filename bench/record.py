@@ -63,6 +63,15 @@ def record_text(record: dict[str, Any]) -> str:
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def hand_out(record: dict[str, Any], out: str | None) -> None:
+    """Write the record into the file ``out``; None: to standard output. Raises SinkError."""
+    text = record_text(record)
+    if out is None:
+        print(text, end="", flush=True)
+    else:
+        write_text(Path(out), text)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file. Raises SinkError."""
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from statistics import median
 from typing import Annotated, Any, Final
 
@@ -18,7 +17,7 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import guarded
-from foveate.bench.record import origin, record_text, write_text
+from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.pipeline.query.attributes.encoder import AttributesEncoder
 from foveate.pipeline.query.phrase import parse
@@ -52,10 +51,7 @@ def measure(
             samples = timed(cells, queries)
             record["cases"].append({"cells": cells, "queries": queries, "milliseconds": samples})
             say(f"{cells} cells, {queries} queries: {median(samples):.4f} ms")
-    if out is None:
-        print(record_text(record), end="", flush=True)
-    else:
-        write_text(Path(out), record_text(record))
+    hand_out(record, out)
 
 
 def timed(cells: int, queries: int) -> list[float]:
