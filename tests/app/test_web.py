@@ -15,10 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Route, sync_playwright
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TOKEN = "a-long-token-0123"
+WRITTEN = """(id) => {
+    const field = document.getElementById(id);
+    const { get, set } = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value");
+    window.written = [];
+    Object.defineProperty(field, "value", { get, set(value) { window.written.push(value); set.call(field, value); } });
+}"""  # notes what a page writes into a field
+COLOURS = [[255, 209, 102], [255, 159, 67], [255, 107, 129], [199, 125, 255], [95, 168, 255]]  # a token's, by its LOD
 
 
 class Live:
@@ -102,21 +109,35 @@ def wait_for(condition: Callable[[], Any], seconds: float = 15.0) -> None:
         time.sleep(0.05)
 
 
+def waiting(page: Page, condition: Callable[[], Any]) -> None:
+    """Wait for what the browser's events change: they are told only while the page is asked something."""
+    wait_for(lambda: page.wait_for_timeout(50) or condition())
+
+
 def shown(page: Page) -> tuple[int, int]:
     """The index and the number of tokens of the frame on the canvas."""
     data = page.locator("#picture[data-index]")
     return int(data.get_attribute("data-index") or -1), int(data.get_attribute("data-tokens") or -1)
 
 
-def pixels(page: Page, places: list[tuple[int, int]]) -> list[list[int]]:
-    """The canvas' colours there, R, G, B and alpha."""
+def pause(page: Page, live: Live) -> None:
+    """Pause, and wait until the canvas has the last frame."""
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Resume").wait_for()
+    page.wait_for_timeout(500)  # the frames that were on their way
+    wait_for(lambda: shown(page)[0] == max(live.records()))
+
+
+def drawn(page: Page, record: dict[str, Any]) -> bool:
+    """Whether the canvas, as large as the frame, shows every token of ``record`` by its left edge."""
     script = """(places) => {
         const canvas = document.getElementById("picture");
         const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-        return places.map(([x, y]) => [...data.slice(4 * (y * canvas.width + x)).slice(0, 4)]);
+        return places.map(([x, y]) => [...data.slice(4 * (y * canvas.width + x)).slice(0, 3)]);
     }"""
-    values: list[list[int]] = page.evaluate(script, [list(place) for place in places])
-    return values
+    tokens = list(zip(record["x"], record["y"], record["lod"], strict=True))
+    found = page.evaluate(script, [[x - (8 << lod), y - (8 << lod) + 3] for x, y, lod in tokens])
+    return tokens != [] and found == [COLOURS[lod] for _, _, lod in tokens]
 
 
 def test_the_picture_moves_and_the_overlay_is_that_of_its_frame(moving: Live, page: Page) -> None:
@@ -125,16 +146,11 @@ def test_the_picture_moves_and_the_overlay_is_that_of_its_frame(moving: Live, pa
     before = page.locator("#picture").screenshot()
     wait_for(lambda: shown(page)[0] > first + 20)
     assert page.locator("#picture").screenshot() != before
-    page.get_by_role("button", name="Pause").click()
-    page.get_by_role("button", name="Resume").wait_for()
-    page.wait_for_timeout(500)
+    pause(page, moving)
     index, count = shown(page)
     record = moving.records()[index]
     assert count == len(record["x"]) <= 60
-    finest = [(x, y) for x, y, lod in zip(record["x"], record["y"], record["lod"], strict=True) if lod == 0]
-    # The page draws a token of LOD 0 as a square of 16 pixels in #ffd166; its left edge is 8 pixels from the centre.
-    assert len(finest) > 3
-    assert pixels(page, [(x - 8, y) for x, y in finest[:5]]) == [[0xFF, 0xD1, 0x66, 255]] * len(finest[:5])
+    assert drawn(page, record)
     page.get_by_role("button", name="Resume").click()
     wait_for(lambda: shown(page)[0] > index + 5)
 
@@ -167,9 +183,7 @@ def test_a_query_typed_in(moving: Live, page: Page) -> None:
     page.get_by_label("Look for").fill("red, -blue:0.5")
     page.keyboard.press("Enter")
     page.get_by_role("form", name="Query").get_by_text("Applied.").wait_for()
-    page.get_by_role("button", name="Pause").click()
-    page.get_by_role("button", name="Resume").wait_for()
-    page.wait_for_timeout(500)
+    pause(page, moving)
     index, count = shown(page)
     records = moving.records()
     (first,) = [i for i, record in records.items() if "query" in record]
@@ -179,8 +193,7 @@ def test_a_query_typed_in(moving: Live, page: Page) -> None:
     record = records[index]
     assert count == len(record["participation"])
     assert max(record["participation"]) > 0.5  # the test picture has a red bar
-    finest = [(x, y) for x, y, lod in zip(record["x"], record["y"], record["lod"], strict=True) if lod == 0]
-    assert pixels(page, [(x - 8, y) for x, y in finest[:5]]) == [[0xFF, 0xD1, 0x66, 255]] * len(finest[:5]) != []
+    assert drawn(page, record)
     assert json.loads(moving.get("status")[1])["sources"][0]["query"] == ["red", "-blue:0.5"]
     page.reload()
     wait_for(lambda: page.get_by_label("Look for").input_value() == "red, -blue:0.5")
@@ -206,6 +219,46 @@ def test_queries_that_are_not_understood_and_none(moving: Live, page: Page) -> N
     wait_for(lambda: "participation" not in list(moving.records().values())[-1])
     queries = [record["query"] for record in moving.records().values() if "query" in record]
     assert queries == [["x" * 10_000], ["rotes Auto", "red"], []]
+
+
+def test_an_old_status_does_not_undo_what_was_asked(live: Live, page: Page) -> None:
+    late: list[Callable[[], None]] = []
+
+    def hold_the_first(route: Route) -> None:
+        answer = route.fetch()
+        if late:
+            route.fulfill(response=answer)
+        else:
+            late.append(lambda: route.fulfill(response=answer))
+
+    page.goto(live.url)
+    shown(page)
+    field = page.get_by_label("Look for")
+    page.route("**/status", hold_the_first)
+    waiting(page, lambda: late != [])
+    field.fill("red")
+    field.press("Enter")
+    page.get_by_role("form", name="Query").get_by_text("Applied.").wait_for()
+    field.blur()
+    page.evaluate(WRITTEN, "query")
+    late[0]()
+    waiting(page, lambda: len(page.evaluate("written")) >= 2)
+    assert set(page.evaluate("written")) == {"red"}
+
+
+def test_nothing_is_written_where_somebody_is_about_to_type(live: Live, page: Page) -> None:
+    page.goto(live.url)
+    shown(page)
+    field = page.get_by_label("Budget")
+    wait_for(lambda: field.input_value() == "60")
+    field.select_text()
+    assert live.post("controls/0", {"budget": 20})[0] == 200
+    for _ in range(3):
+        page.wait_for_event("response", lambda answer: answer.url.endswith("/status"))
+    page.keyboard.insert_text("30")  # in the place of what was selected
+    assert field.input_value() == "30"
+    page.reload()
+    wait_for(lambda: field.input_value() == "20")
 
 
 def test_events_tell_another_query(live: Live) -> None:

@@ -23,6 +23,7 @@ let connection = null; // ends the stream of its pictures
 let gaze = null; // [x, y] in the frame's pixels
 let last = null; // the latest record and bitmap
 const touched = { asking: false, controls: false }; // the user is editing that form
+let answered = 0; // wishes so far
 
 async function* messages(number, signal) {
   const reader = (await fetch(`/frames/${number}`, { signal })).body.getReader();
@@ -136,6 +137,7 @@ async function send(wishes, where = "answer") {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(wishes),
     });
+    answered += 1;
     answer.className = reply.ok ? "answer good" : "answer";
     answer.textContent = reply.ok ? ["Applied.", ...notesOn(wishes, await reply.json())].join(" ") : (await reply.text()).trim();
     return reply.ok;
@@ -162,10 +164,12 @@ function look(point) {
 }
 
 async function refresh() {
+  const before = answered;
   try {
     const reply = await fetch("/status");
     if (!reply.ok) throw new Error(reply.statusText);
-    show((await reply.json()).sources);
+    const { sources } = await reply.json();
+    if (before === answered) show(sources); // else it may tell of the time before that wish
   } catch (error) {
     tell("closed", "Foveate cannot be reached");
     veil("Foveate cannot be reached. The picture is an old one.");
@@ -194,11 +198,14 @@ function show(sources) {
   const words = source.encoder === "attributes" ? "Colours, dark, bright, moving, still, text, places, sizes. " : "";
   const help = `${words}Commas between several; a minus sign before what to look away from; empty for none.`;
   if (find("query-help").textContent !== help) find("query-help").textContent = help;
-  if (!touched.asking) find("query").value = source.query.join(", ");
-  if (!touched.controls) {
-    find("budget").value = source.budget;
-    find("keyframe_interval").value = source.keyframe_interval;
-  }
+  offer("asking", "query", source.query.join(", "));
+  offer("controls", "budget", source.budget);
+  offer("controls", "keyframe_interval", source.keyframe_interval);
+}
+
+function offer(form, id, value) {
+  const field = find(id);
+  if (!touched[form] && field !== document.activeElement) field.value = value; // nobody is about to type there
 }
 
 function tab(source) {
@@ -280,6 +287,10 @@ find("clear-gaze").addEventListener("click", () => look(null));
 find("show-tokens").addEventListener("change", draw);
 find("show-heat").addEventListener("change", draw);
 
+async function poll() {
+  await refresh();
+  setTimeout(poll, 1000);
+}
+
 watch(chosen);
-refresh();
-setInterval(refresh, 1000);
+poll();
