@@ -10,7 +10,11 @@ LONGEST = 1_000
 HEAVIEST = 10.0
 _SHOWN = 60  # characters of a query in a message
 
-_WEIGHTED = re.compile(r"(?P<text>.*\S)\s*:(?P<weight>\d+(\.\d+)?)\s*", re.DOTALL)
+_WEIGHTED = re.compile(
+    r"(?P<text>.*\S)\s*:(?P<weight>[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan)", re.DOTALL | re.IGNORECASE
+)
+_MINUS = "-\u2010\u2011\u2012\u2013\u2014\u2212"  # and the hyphens and dashes that editors make of one
+_UNWANTED_WORD = re.compile(rf"\s[{_MINUS}](?P<word>[^\W\d_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +30,11 @@ class Phrase:
 def parse(query: str) -> Phrase:
     """``red car``, ``-sky`` (not wanted), ``dog:0.5`` (half as much as without a weight).
 
-    Raises ValueError for a query without words, or with another weight.
+    Raises ValueError for a query without words, with another weight, or with a minus sign before a later word.
     """
     text = query.strip()[:LONGEST].rstrip()
-    negative = text.startswith("-")
-    text = text.removeprefix("-").strip()
+    negative = text.startswith(tuple(_MINUS))
+    text = text[negative:].strip()
     weight = 1.0
     if found := _WEIGHTED.fullmatch(text):
         text, weight = found["text"], float(found["weight"])
@@ -38,6 +42,10 @@ def parse(query: str) -> Phrase:
             raise ValueError(
                 f"a query's weight must be above 0 and at most {HEAVIEST:g}, got {weight:g} in {shortened(query)!r}"
             )
+    if found := _UNWANTED_WORD.search(text):
+        raise ValueError(
+            f"what is not wanted must be a query of its own, '-{shortened(found['word'])}', got {shortened(query)!r}"
+        )
     if not any(letter.isalnum() for letter in text):
         raise ValueError(f"a query must have words, got {shortened(query)!r}")
     return Phrase(text, weight, negative)

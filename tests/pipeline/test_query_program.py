@@ -20,15 +20,36 @@ from foveate.pipeline.query.program import INPUTS, participation, program, relev
         ("semi-truck", Phrase("semi-truck")),
         ("größe\nzwei", Phrase("größe\nzwei")),
         ("10:30 clock", Phrase("10:30 clock")),
+        ("dog:.5", Phrase("dog", 0.5)),
+        ("dog:2.", Phrase("dog", 2.0)),
+        ("dog:1e-1", Phrase("dog", 0.1)),
+        ("dog:nancy", Phrase("dog:nancy")),
+        ("\u2212sky", Phrase("sky", negative=True)),  # a minus sign, and the dashes that editors make of one
+        ("\u2013sky:2", Phrase("sky", 2.0, True)),
+        ("\u2014 sky", Phrase("sky", negative=True)),
+        ("black - white photograph", Phrase("black - white photograph")),
+        ("thermometer at -5", Phrase("thermometer at -5")),
     ],
 )
 def test_phrases(query, phrase):
     assert parse(query) == phrase
 
 
-@pytest.mark.parametrize("query", ["", "  ", "-", "--", "!?", "dog:0", "dog:11", "-" * 1_001])
+@pytest.mark.parametrize("query", ["", "  ", "-", "--", "\u2212", "!?", "-" * 1_001])
 def test_what_is_no_query(query):
-    with pytest.raises(ValueError, match="query"):
+    with pytest.raises(ValueError, match="query must have words"):
+        parse(query)
+
+
+@pytest.mark.parametrize("weight", ["0", "0.0", "11", "-1", "-.5", "1e9", "nan", "NaN", "inf", "-inf", "+Inf"])
+def test_other_weights_are_refused_and_not_taken_for_words(weight):
+    with pytest.raises(ValueError, match="weight must be above 0 and at most 10"):
+        parse(f"dog:{weight}")
+
+
+@pytest.mark.parametrize("query", ["red -blue", "red car \u2013blue:2", "-red -blue", "car\n-blue sky"])
+def test_a_minus_sign_inside_a_query_is_refused_as_its_words_are_wanted_together(query):
+    with pytest.raises(ValueError, match="must be a query of its own, '-blue'"):
         parse(query)
 
 
