@@ -24,7 +24,8 @@ def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["arrays"]["opencv"] == cv2.__version__
     assert facts["video"]["decoders"]["h264"] is True  # the sample clips are in H.264
     assert {"clip", "cuda", "vlm", "parquet", "plot"} <= facts["extras"].keys()
-    assert ["text", "letters", "lettering", "words", "writing", "sign"] in facts["queries"]
+    assert ["still", "static", "unmoving", "stationary", "motionless"] in facts["queries"]
+    assert {"grey", "gray"} <= set(next(words for words in facts["queries"] if words[0] == "grey"))
     assert {"default", "stream"} <= facts["presets"].keys()
 
 
@@ -34,7 +35,7 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert err == ""
     for title in ("Machine", "Engines", "Video", "Extras", "Queries", "Presets"):
         assert f"{title}\n" in out
-    assert "red, orange, yellow" in out
+    assert "red/crimson/scarlet/maroon/burgundy, orange, yellow/gold/golden" in out
 
 
 def test_what_is_missing_comes_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import XKCD_COLORS
 
 from foveate.pipeline.cpu.attributes import AttributeStack
 from foveate.pipeline.cpu.levels import Levels
@@ -12,11 +13,14 @@ from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.attributes.colours import NAMES, tables
 from foveate.pipeline.query.attributes.encoder import AttributesEncoder
 from foveate.pipeline.query.attributes.regions import regions, sizes
+from foveate.pipeline.query.attributes.vocabulary import VOCABULARY
 from foveate.pipeline.query.phrase import Phrase
 
 # Colours as web pages name them, and the basic term that people use for them.
 CALLED = {
     (0, 0, 0): "black",
+    (0, 0, 60): "blue",  # "dark blue"
+    (255, 250, 225): "white",  # lit by a lamp
     (255, 255, 255): "white",
     (128, 128, 128): "grey",
     (190, 190, 190): "grey",
@@ -27,10 +31,14 @@ CALLED = {
     (255, 0, 0): "red",
     (200, 30, 30): "red",
     (140, 15, 15): "red",
+    (145, 112, 108): "brown",  # no one's red
+    (255, 70, 50): "red",
+    (198, 81, 2): "orange",  # "dark orange"
     (255, 140, 0): "orange",
     (240, 130, 40): "orange",
     (255, 255, 0): "yellow",
     (230, 200, 30): "yellow",
+    (164, 191, 32): "green",  # "pea"
     (0, 128, 0): "green",
     (60, 160, 60): "green",
     (30, 90, 40): "green",
@@ -42,8 +50,11 @@ CALLED = {
     (130, 60, 170): "purple",
     (255, 182, 193): "pink",
     (255, 105, 180): "pink",
+    (255, 209, 220): "pink",  # pale
+    (203, 65, 107): "pink",  # "dark pink"
     (139, 69, 19): "brown",
     (110, 70, 40): "brown",
+    (196, 166, 97): "brown",  # "sandy brown"
 }
 
 
@@ -63,6 +74,63 @@ def planes_of(rgb, colour):
 def test_colours_have_the_names_people_use(rgb, name, colour):
     y, cb, cr = (int(plane) for plane in planes_of(np.array(rgb), colour))
     assert NAMES[tables(colour).name[y >> 3, cb >> 2, cr >> 2]] == name
+
+
+def surveyed():
+    """R'G'B' and basic term of colours that a survey's names describe by it and nothing else, as "pea green".
+
+    The survey is xkcd's, of 2010, in which 220,000 people named colours.
+    """
+    mixed = {"teal", "turquoise", "aqua", "lavender", "lilac", "violet", "magenta", "gold"}  # other colours' names
+    mixed |= {f"{stem}{end}" for stem in (*NAMES, "purpl", "orang") for end in ("y", "ish")} | {"greyish", "reddish"}
+    for name, code in XKCD_COLORS.items():
+        *before, last = name.removeprefix("xkcd:").replace("gray", "grey").split()
+        if last in NAMES and not mixed.intersection(before) and not any("/" in w or w in NAMES for w in before):
+            yield tuple(int(code[k : k + 2], 16) for k in (1, 3, 5)), last
+
+
+@pytest.mark.parametrize("colour", [Colour("bt601", False), Colour("bt709", True)])
+def test_nine_in_ten_names_of_a_survey_are_met(colour):
+    rgb, called = zip(*surveyed(), strict=True)
+    y, cb, cr = planes_of(np.array(rgb), colour)
+    found = np.array(NAMES)[tables(colour).name[y >> 3, cb >> 2, cr >> 2]]
+    alike = found == np.array(called)
+    assert len(alike) > 400
+    assert alike.mean() >= 0.9  # the rest lies between two names, as "light light blue" or "very dark brown"
+    for name in set(called):
+        assert alike[np.array(called) == name].mean() > 0.5, name
+
+
+@pytest.mark.parametrize(
+    ("rgb", "word"),
+    [
+        ((220, 20, 60), "crimson"),
+        ((255, 36, 0), "scarlet"),
+        ((128, 0, 0), "maroon"),
+        ((128, 0, 32), "burgundy"),
+        ((255, 215, 0), "gold"),
+        ((0, 255, 0), "lime"),
+        ((128, 128, 0), "olive"),
+        ((80, 200, 120), "emerald"),
+        ((0, 255, 255), "cyan"),
+        ((0, 0, 128), "navy"),
+        ((0, 127, 255), "azure"),
+        ((238, 130, 238), "violet"),
+        ((255, 0, 255), "magenta"),
+        ((255, 0, 255), "fuchsia"),
+        ((206, 162, 253), "lilac"),
+        ((75, 0, 130), "indigo"),
+        ((255, 0, 127), "rose"),
+        ((210, 180, 140), "tan"),
+        ((230, 218, 166), "beige"),
+        ((255, 255, 240), "ivory"),
+        ((192, 192, 192), "silver"),
+    ],
+)
+def test_other_words_for_colours_mean_the_name_under_which_such_a_colour_is_found(rgb, word):
+    y, cb, cr = (int(plane) for plane in planes_of(np.array(rgb), Colour("bt709", True)))
+    (ramp,) = VOCABULARY[word]
+    assert ramp.input == tables(Colour("bt709", True)).name[y >> 3, cb >> 2, cr >> 2]
 
 
 def stack_of(pictures, geometry, tiles_of):
@@ -200,3 +268,29 @@ def test_unknown_words_are_told_and_nothing_is_made_of_them():
     assert "nothing" in found.notes[1]
     assert "names no attribute" in found.notes[2]
     assert AttributesEncoder().compile([Phrase("dog")]).program is None
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "instead"),
+    [
+        ("not red", "'not'", "'-red'"),
+        ("car without Text", "'without'", "'-red'"),
+        ("non-moving", "'non'", "'-red'"),
+        ("red OR blue", "'OR'", "one of them is enough"),
+    ],
+)
+def test_nothing_is_made_of_words_whose_meaning_another_turns_around(text, word, instead):
+    compiled = AttributesEncoder().compile([Phrase(text)])
+    assert compiled.program is None
+    (note,) = compiled.notes
+    assert f"does not understand {word}, and so nothing of it" in note
+    assert instead in note
+    (refused, kept) = AttributesEncoder().compile([Phrase(text), Phrase("blue")]), compiled
+    assert [phrase.text for phrase in refused.program.phrases] == ["blue"]
+    assert refused.notes == kept.notes
+
+
+@pytest.mark.parametrize("text", ["Left side", "left half", "the LEFT-hand", "object to the left"])
+def test_what_people_write_around_a_word_changes_nothing(text):
+    (plain, wordy) = (AttributesEncoder().compile([Phrase(each)]).program for each in ("left", text))
+    np.testing.assert_array_equal(plain.weights, wordy.weights)

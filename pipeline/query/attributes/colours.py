@@ -39,15 +39,21 @@ def named(lab: NDArray[np.float32]) -> NDArray[np.uint8]:
     code = {name: np.uint8(index) for index, name in enumerate(NAMES)}
     ends, hues = [hue < end for _, end in _HUES], [code[name] for name, _ in _HUES]
     names = np.asarray(np.select(ends, hues, code["red"]), np.uint8)
-    warm = (hue < 95) | (hue > 350)
-    names[(hue >= 30) & (hue < 95) & ((light < 52) | (chroma < 38)) & ~((hue < 48) & (chroma > 45))] = code["brown"]
-    names[(names == code["red"]) & (light > 62) & (chroma < 75)] = code["pink"]
-    names[((hue >= 335) | (hue < 20)) & (light > 48) & (light + chroma / 4 > 66)] = code["pink"]
-    names[(names == code["purple"]) & (light > 70) & (hue > 318)] = code["pink"]
-    names[warm & (chroma < 22) & (light > 84)] = code["white"]
+    warm, rosy = (hue >= 30) & (hue < 95), (hue >= 335) | (hue < 20)
+    names[warm & ((light < 52) | (chroma < 43)) & ~((hue < 48) & (chroma > 45))] = code["brown"]
+    names[(hue >= 95) & (hue < 102) & (light > 52) & (chroma < 32)] = code["brown"]  # beige
+    names[(hue >= 48) & (hue < 80) & (light > 46) & (chroma > 65)] = code["orange"]
+    names[(names == code["red"]) & (light > 62) & (chroma < 70)] = code["pink"]
+    names[rosy & (light > 48) & (light + chroma / 4 > 66)] = code["pink"]
+    names[rosy & ((hue < 10) | (hue >= 345)) & (light > 43) & (light + chroma / 4 > 60)] = code["pink"]
+    names[(names == code["purple"]) & (light > 72) & (hue > 318)] = code["pink"]
+    names[(names == code["red"]) & (chroma < 22)] = code["brown"]
+    names[(hue >= 30) & (hue < 115) & (chroma < 22) & (light > 84)] = code["white"]  # under warm light
+    names[((hue < 30) | (hue > 350)) & (chroma < 15) & (light > 84)] = code["white"]
     names[(names == code["yellow"]) & (hue > 92) & (light < 68)] = code["green"]  # olive, as dry grass is
+    names[(names == code["yellow"]) & (hue > 105) & (light < 82)] = code["green"]
     dull = chroma < np.where(light < 30, _DIM_GREY, _GREY)
     names[dull] = code["grey"]
     names[dull & (light > 86)] = code["white"]
-    names[(dull & (light < 26)) | (light < 9)] = code["black"]
+    names[(dull & (light < 26)) | ((light < 9) & (chroma < 36))] = code["black"]
     return names

@@ -34,6 +34,7 @@ class AttributesEncoder:
             elif found.unknown:
                 words = _listed(list(dict.fromkeys(found.unknown)))
                 rest = "" if found.terms else ", and so nothing of it"
+                rest += f"; {found.hint}" if found.hint else ""
                 notes.append(
                     f"query {shortened(phrase.text)!r}: the attributes encoder does not understand {words}{rest}"
                 )

@@ -35,19 +35,25 @@ class Ramp(NamedTuple):
 _LEFT, _RIGHT = Ramp(_X, 0.55, 0.4), Ramp(_X, 0.45, 0.6)
 _TOP, _BOTTOM = Ramp(_Y, 0.55, 0.4), Ramp(_Y, 0.45, 0.6)
 _CENTRE = (Ramp(_X, 0.2, 0.3), Ramp(_X, 0.8, 0.7), Ramp(_Y, 0.2, 0.3), Ramp(_Y, 0.8, 0.7))
+_SHADES: Final = {
+    "white": "ivory",
+    "grey": "gray silver",
+    "red": "crimson scarlet maroon burgundy",
+    "yellow": "gold golden",
+    "green": "lime olive emerald",
+    "blue": "cyan navy azure",
+    "purple": "violet magenta fuchsia lilac indigo",
+    "pink": "rose",
+    "brown": "tan beige",
+}
+"""Other words for what the tables of colours.py call so."""
 _MEANINGS: Final[Sequence[tuple[str, tuple[Ramp, ...]]]] = (
-    *((name, (Ramp(index, 0.05, 0.3),)) for index, name in enumerate(NAMES)),
-    ("gray silver", (Ramp(NAMES.index("grey"), 0.05, 0.3),)),
-    ("violet magenta lilac", (Ramp(NAMES.index("purple"), 0.05, 0.3),)),
-    ("tan beige", (Ramp(NAMES.index("brown"), 0.05, 0.3),)),
-    ("cyan navy", (Ramp(NAMES.index("blue"), 0.05, 0.3),)),
-    ("rose", (Ramp(NAMES.index("pink"), 0.05, 0.3),)),
-    ("golden", (Ramp(NAMES.index("yellow"), 0.05, 0.3),)),
+    *((f"{name} {_SHADES.get(name, '')}", (Ramp(index, 0.05, 0.3),)) for index, name in enumerate(NAMES)),
     ("dark", (Ramp(LIGHT, 0.4, 0.25),)),
     ("bright light", (Ramp(LIGHT, 0.6, 0.75),)),
-    ("moving", (Ramp(MOVING, 0.0, 1.0),)),
-    ("still static unmoving", (Ramp(MOVING, 1.0, 0.0),)),
-    ("text letters lettering words writing sign", (Ramp(TEXT, 0.0, 1.0),)),
+    ("moving motion movement", (Ramp(MOVING, 0.0, 1.0),)),
+    ("still static unmoving stationary motionless", (Ramp(MOVING, 1.0, 0.0),)),
+    ("text letter letters lettering word words writing sign signs", (Ramp(TEXT, 0.0, 1.0),)),
     ("small tiny little", (Ramp(SMALLEST, 0.62, 0.54),)),
     ("large big huge", (Ramp(LARGEST, 0.58, 0.66),)),
     ("left", (_LEFT,)),
@@ -64,8 +70,16 @@ SYNONYMS: Final[tuple[tuple[str, ...], ...]] = tuple(tuple(words.split()) for wo
 """The same words, those of one meaning together."""
 
 _IGNORED: Final = frozenset(
-    {"a", "an", "the", "in", "on", "at", "of", "with", "and", "is", "are", "that", "which", "thing", "things"}
+    {"a", "an", "the", "in", "on", "at", "to", "of", "with", "and", "is", "are", "that", "which"}
+    | {"thing", "things", "object", "objects", "colour", "color", "coloured", "colored", "part", "side", "half"}
 )
+_APART: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("not", "no", "non", "without", "except"), "write what is not wanted as a query of its own: '-red'"
+    ),
+    **dict.fromkeys(("or", "either"), "write each thing as a query of its own: one of them is enough"),
+}
+"""Words that turn around what the others ask, and what to write instead."""
 _WORD = re.compile(r"\w+")
 
 
@@ -74,13 +88,21 @@ class Read(NamedTuple):
 
     terms: list[Term]
     unknown: list[str]  # words, as they were written
+    hint: str = ""  # what to write instead, where they turn the meaning of the others, of which nothing is made then
 
 
 def read(text: str) -> Read:
-    """The terms of a phrase, one or more for each word of the vocabulary. Words such as "the" count for nothing."""
+    """The terms of a phrase, one or more for each word of the vocabulary. Words such as "the" count for nothing.
+
+    No terms where a word such as "not" would have to turn them around.
+    """
     ramps: dict[Ramp, None] = {}
+    words = _WORD.findall(text)
+    turning = [word for word in words if word.casefold() in _APART]
+    if turning:
+        return Read([], turning, _APART[turning[0].casefold()])
     unknown = []
-    for word in _WORD.findall(text):
+    for word in words:
         known = VOCABULARY.get(word.casefold())
         if known is not None:
             ramps |= dict.fromkeys(known)
