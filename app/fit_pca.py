@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,9 +20,10 @@ from foveate.pipeline.encoders.fit import fit_projection
 from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection, save_projection
 from foveate.pipeline.encoders.regions import longest_side, regions
-from foveate.pipeline.errors import SettingsError, SinkError, SourceError
+from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import ClipSettings, SourceSettings, settings_problem
+from foveate.pipeline.sinks.destination import try_writing, write_whole
 from foveate.pipeline.sources import open_source
 
 _SOURCES = "Pictures and videos of the kind that will be looked at; numbered pictures as frame_%04d.png."
@@ -57,12 +59,10 @@ def fit_pca(
         settings = ClipSettings(model=model, weights=weights, dense=dense, resolution=resolution, device=device)
     except ValidationError as error:
         raise SettingsError(settings_problem(error)) from None
+    _try(sources, out)
     encoder = open_model(settings)
     projection = fit_projection(encoder, _embedded(encoder, settings, sources, every, most), components)
-    try:
-        save_projection(projection, Path(out))
-    except OSError as error:
-        raise SinkError(f"cannot write {out}: {error.strerror}") from error
+    write_whole(Path(out), lambda part: save_projection(projection, part))
     _report(projection, out)
     return Exit.DONE
 
@@ -78,6 +78,15 @@ def _refuse(sources: Sequence[str], out: str, components: int, every: int, most:
     for name, value in (("every", every), ("most", most)):
         if value < 1:
             raise SettingsError(f"--{name} must be at least 1, got {value}")
+
+
+def _try(sources: Sequence[str], out: str) -> None:
+    """Open all that will be needed, as hours may lie before it is. Raises SourceError, SinkError."""
+    try_writing(Path(out))
+    for address in sources:
+        pipe = os.path.exists(address) and Path(address).is_fifo()  # noqa: PTH110  (pathlib raises for long names)
+        if not pipe:  # which can be read only once
+            open_source(address, SourceSettings(frames=1)).close()
 
 
 def _embedded(

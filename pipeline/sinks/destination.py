@@ -61,6 +61,11 @@ def hold(descriptor: int, path: Path) -> None:
 def claim(path: Path, header: Header) -> None:
     """Make sure, before any work is done, that a file can be written at ``path``. Raises SinkError."""
     refuse_source(path, header)
+    try_writing(path)
+
+
+def try_writing(path: Path) -> None:
+    """Make sure that a file can be written at ``path``; what is there stays. Raises SinkError."""
     if os.path.isdir(path):  # noqa: PTH112
         raise cannot_write(path, IsADirectoryError(errno.EISDIR, ""))
     write_whole(path, lambda part: part.touch(), keep=False)

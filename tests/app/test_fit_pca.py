@@ -97,6 +97,49 @@ def test_what_cannot_be_read_or_written_is_one_line(
         next(command.pictures([str(tmp_path / "too.mp4")], 1, 1))
 
 
+def test_nothing_is_encoded_where_the_last_source_or_the_file_would_fail(
+    colours: Colours,
+    samples: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError("an hour's work")
+
+    monkeypatch.setattr(colours, "encode_image", never, raising=False)
+    clip, fine = str(samples / "tree.mp4"), str(tmp_path / "x.npz")
+    directory = tmp_path / "directory.npz"
+    directory.mkdir()
+    for sources, out, said in (
+        ([clip, str(tmp_path / "absent.mp4")], fine, "absent.mp4"),
+        ([clip], str(tmp_path / "no" / "x.npz"), "cannot write"),
+        ([clip], str(directory), "it is a directory"),
+    ):
+        assert app.main(["fit-pca", *sources, "--components", "3", "-o", out]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert said in line
+    assert [path.name for path in tmp_path.iterdir()] == ["directory.npz"]
+
+
+def test_a_file_that_is_there_stays_until_the_new_one_is_whole(
+    colours: Colours, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "made.npz"
+    out.write_bytes(b"of last year")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    arguments = ["fit-pca", str(samples / "tree.mp4"), "-o", str(out), "--components", "3", "--every", "10"]
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "savez", full)
+        assert app.main(arguments) == 1
+    assert out.read_bytes() == b"of last year"
+    assert app.main(arguments) == 0
+    assert load_projection(out, "colours", 3).encoder == "colours"
+
+
 def test_a_planted_model_is_fitted_and_fits(planted: SimpleNamespace, samples: Path, tmp_path: Path) -> None:
     """Needs torch and open_clip: ``pip install -e '.[clip]'``."""
     out = tmp_path / "made.npz"
