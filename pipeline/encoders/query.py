@@ -64,7 +64,7 @@ class ClipEncoder:
         return DenseEmbedder(self._encoder, self._projection, self._settings, geometry)
 
     def _seen(self, path: str) -> Vectors:
-        return picture_vector(self._encoder, example(path))
+        return picture_vector(self._encoder, example(path).filled())
 
     def _terms(self, vector: Vectors, contrasts: Vectors) -> list[Term]:
         """One term per contrast, of float32[D] and float32[k, D]."""

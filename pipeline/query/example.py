@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +13,35 @@ from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
+from foveate.pipeline.sources.opacity import opaque
 
 
-def example(path: str) -> NDArray[np.uint8]:
-    """The first picture of a file, R'G'B' uint8[H, W, 3]. Raises SourceError."""
+class Example(NamedTuple):
+    """A picture, cut to what of it is opaque."""
+
+    rgb: NDArray[np.uint8]  # R'G'B' [H, W, 3]; what lies under transparent pixels means nothing
+    shows: NDArray[np.bool_]  # [H, W]: the opaque pixels, one or more
+
+    def filled(self) -> NDArray[np.uint8]:
+        """``rgb`` with the mean of the opaque pixels in place of the others."""
+        mean = self.rgb[self.shows].mean(axis=0, dtype=np.float64)
+        return np.where(self.shows[..., None], self.rgb, np.rint(mean).astype(np.uint8))
+
+
+def example(path: str) -> Example:
+    """The first picture of a file. Raises SourceError, also where all of it is transparent."""
+    rgb = _first(path)
+    shows = opaque(Path(path)) if Path(path).is_file() else None  # numbered pictures and pipes: as they are
+    if shows is None:
+        return Example(rgb, np.ones(rgb.shape[:2], np.bool_))
+    if not shows.any():
+        raise SourceError(f"{path}: all of the picture is transparent; it shows nothing to look for")
+    rows, columns = (np.flatnonzero(shows.any(axis=axis)) for axis in (1, 0))
+    cut = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    return Example(rgb[cut], shows[cut])
+
+
+def _first(path: str) -> NDArray[np.uint8]:
     source = open_source(path, SourceSettings(frames=1))
     with closing(source):
         for frame in source:

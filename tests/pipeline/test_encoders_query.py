@@ -159,8 +159,13 @@ def test_the_channels_are_the_coefficients_of_what_is_there(clip: str, real: Sim
     np.testing.assert_allclose(found, wanted, atol=0.02)  # 8-bit YCbCr: colours off by up to 2 of 255
 
 
-def test_an_example_is_looked_for(clip: str, model: SimpleNamespace, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut_out", [False, True])
+def test_an_example_is_looked_for(clip: str, model: SimpleNamespace, tmp_path: Path, cut_out: bool) -> None:
     crop = np.full((48, 64, 3), (230, 20, 20), np.uint8)
+    if cut_out:  # a disc, with transparent red around it
+        disc = cv2.circle(np.zeros((300, 300), np.uint8), (90, 90), 30, 255, -1)
+        crop = np.full((300, 300, 4), (20, 20, 230, 0), np.uint8)
+        crop[disc > 0] = 230, 20, 20, 255
     cv2.imwrite(str(tmp_path / "crop.png"), crop)
     found = last(opened(clip, model, query_image=[str(tmp_path / "crop.png")], budget=150))
     assert fine_share(found, BLUE) >= 0.98

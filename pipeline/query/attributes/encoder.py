@@ -8,7 +8,7 @@ from typing import Final
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
 from foveate.pipeline.query.attributes.shown import shown_in
-from foveate.pipeline.query.attributes.vocabulary import read
+from foveate.pipeline.query.attributes.vocabulary import Term, read
 from foveate.pipeline.query.encoder import Compiled
 from foveate.pipeline.query.phrase import Phrase, shortened
 from foveate.pipeline.query.program import program
@@ -28,26 +28,35 @@ class AttributesEncoder:
         """
         understood, terms, notes = [], [], []
         for phrase in phrases:
-            found = read(phrase.text) if phrase.image is None else shown_in(phrase.image)
-            if phrase.image is not None:
-                notes.append(f"query image {phrase.image!r}: the attributes encoder looks for its colours only")
-            elif found.unknown:
-                words = _listed(list(dict.fromkeys(found.unknown)))
-                rest = "" if found.terms else ", and so nothing of it"
-                rest += f"; {found.hint}" if found.hint else ""
-                notes.append(
-                    f"query {shortened(phrase.text)!r}: the attributes encoder does not understand {words}{rest}"
-                )
-            elif not found.terms:
-                notes.append(f"query {shortened(phrase.text)!r}: it names no attribute")
-            if found.terms:
+            own, note = _shown(phrase.image) if phrase.image is not None else _read(phrase.text)
+            notes += [note] if note else []
+            if own:
                 understood.append(phrase)
-                terms.append(found.terms)
+                terms.append(own)
         return Compiled(program(understood, terms, "ramp") if understood else None, tuple(notes))
 
     def embedder(self, geometry: Geometry) -> AttributesEmbedder:
         """A new Embedder."""
         return AttributesEmbedder(geometry)
+
+
+def _shown(path: str) -> tuple[list[Term], str]:
+    """Terms of an example, and what is to be told of them."""
+    shown = shown_in(path)
+    colours = ", ".join(shown.colours)
+    return [shown.term], f"query image {path!r}: the attributes encoder looks for its colours only: {colours}"
+
+
+def _read(text: str) -> tuple[list[Term], str]:
+    """Terms of a phrase, and what is to be told of them; empty where nothing is."""
+    found = read(text)
+    subject = f"query {shortened(text)!r}:"
+    if not found.unknown:
+        return found.terms, "" if found.terms else f"{subject} it names no attribute"
+    words = _listed(list(dict.fromkeys(found.unknown)))
+    rest = "" if found.terms else ", and so nothing of it"
+    rest += f"; {found.hint}" if found.hint else ""
+    return found.terms, f"{subject} the attributes encoder does not understand {words}{rest}"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -1,0 +1,33 @@
+"""Which parts of a picture file can be seen through. Videos are looked at without: their alpha is ignored."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.frames import Damage
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.container import ContainerFeed
+from foveate.pipeline.sources.decoding import FrameDecoder
+from foveate.pipeline.sources.orientation import OrientationReader, turn
+
+_HALF = 128  # of 255: what is more opaque than transparent
+
+
+def opaque(path: Path) -> NDArray[np.bool_] | None:
+    """The opaque pixels of a file's first picture, upright, bool[H, W]; None where it has no alpha.
+
+    Raises SourceError where the file cannot be opened.
+    """
+    with closing(ContainerFeed(path, SourceSettings())) as feed:
+        frame = next(FrameDecoder(feed, Damage()).frames(), None)
+        if frame is None:
+            return None
+        own = frame.format
+        if not own.has_palette and not any(component.is_alpha for component in own.components):
+            return None
+        alpha = np.ascontiguousarray(frame.to_ndarray(format="rgba")[..., 3], np.uint8)
+        return turn(alpha, OrientationReader().read(frame)) >= _HALF
