@@ -50,6 +50,8 @@ def compiled_queries(encoder: QueryEncoder, queries: Sequence[str], images: Sequ
 
     Raises SettingsError, SourceError.
     """
+    if isinstance(queries, str):
+        raise SettingsError(f"query must be a list of texts, got {shortened(queries)!r}")
     if not queries and not images:
         return Compiled(None)
     try:

@@ -66,6 +66,8 @@ def test_what_set_query_does_not_understand_is_returned_and_what_it_refuses_rais
         assert "'car'" in stream.set_query(["red car"])[0]
         with pytest.raises(ValueError, match="words"):
             stream.set_query([""])
+        with pytest.raises(ValueError, match="list of texts, got 'red'"):
+            stream.set_query("red")  # which is a sequence of texts as well, 'r', 'e' and 'd'
     with open_stream(CLIP, engine="cpu") as stream, pytest.raises(ValueError, match="keep_embeddings"):
         stream.set_query(["red"])
 
