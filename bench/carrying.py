@@ -22,7 +22,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError, file_clips
 from foveate.bench.clips import sample_folder
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, check_least, guarded
 from foveate.bench.patch_encoder import PatchEncoder
 from foveate.bench.record import clip_record, hand_out, origin
 from foveate.bench.table import standard_error
@@ -58,6 +58,8 @@ def carrying(
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 30,
 ) -> None:
     """Compare the answers of carried embeddings with those of embeddings made anew for every frame."""
+    check_least(2, frames=frames)  # the first is encoded whole
+    check_folders(out=out)
     say = standard_error().print
     clips = file_clips(files or [str(sample_folder() / f"{name}.mp4") for name in _CLIPS])
     record: dict[str, Any] = {**origin(), "command": "carrying", "encoder": PatchEncoder.id, "cases": []}
@@ -179,5 +181,10 @@ def _agreement(carried: Map, fresh: Map) -> tuple[float, float, float]:
     return float(np.corrcoef(one, two)[0, 1]), top, tenth
 
 
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(carrying, prog="python -m foveate.bench.carrying", args=list(arguments)))
+
+
 if __name__ == "__main__":
-    sys.exit(guarded(lambda: tyro.cli(carrying)))
+    sys.exit(main(sys.argv[1:]))

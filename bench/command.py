@@ -15,11 +15,11 @@ from foveate.app.exits import Exit
 from foveate.app.presets import load_preset
 from foveate.bench.case import Case, Memory, RedCheckError, cases_of, file_clips
 from foveate.bench.clips import cache_folder, default_clips
+from foveate.bench.entry import check_folders, check_least
 from foveate.bench.plot import check_plot, draw
 from foveate.bench.record import hand_out, origin, record_text
 from foveate.bench.speed import STATISTIC, bench_case
 from foveate.bench.table import print_record, standard_error
-from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
 
 _FILES = "Video files. None: the sample clips, two of them scaled to 1080p, and a still scene."
@@ -79,17 +79,13 @@ def _settings(config: str | None, frames: int | None) -> Settings:
     settings = load_preset(config)
     if frames is None:
         return settings
-    if frames < 1:
-        raise SettingsError(f"--frames must be at least 1, got {frames}")
+    check_least(1, frames=frames)
     return settings.model_copy(update={"source": settings.source.model_copy(update={"frames": frames})})
 
 
 def _check(repeats: int, out: str | None, plot: str | None) -> None:
     """Raise SettingsError now for what would fail when all is done."""
-    if repeats < 1:
-        raise SettingsError(f"--repeats must be at least 1, got {repeats}")
-    for flag, name in (("out", out), ("plot", plot)):
-        if name is not None and not Path(name).parent.is_dir():
-            raise SettingsError(f"--{flag} {name!r}: there is no folder {str(Path(name).parent)!r}")
+    check_least(1, repeats=repeats)
+    check_folders(out=out, plot=plot)
     if plot is not None:
         check_plot(Path(plot))

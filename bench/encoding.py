@@ -12,7 +12,7 @@ import numpy as np
 from av.error import FFmpegError
 from numpy.typing import NDArray
 
-from foveate.pipeline.errors import SinkError
+from foveate.pipeline.errors import SinkError, SourceError
 
 DEFAULT_QUALITY: Final[Mapping[str, str]] = {"preset": "medium", "crf": "23"}  # libx264's own defaults
 LOSSLESS: Final[Mapping[str, str]] = {"preset": "veryfast", "qp": "0"}
@@ -53,12 +53,17 @@ def grey_frame(luma: NDArray[np.uint8]) -> av.VideoFrame:
 
 
 def looped(source: Path, target: Path, times: int) -> int:
-    """Write the packets of ``source`` ``times`` times, one after the other in time. Returns the number of packets."""
+    """Write the packets of ``source`` ``times`` times, one after the other in time. Returns the number of packets.
+
+    Raises FFmpegError, and SourceError where there is no video in it.
+    """
     written = 0
     with av.open(f"file:{target}", "w") as out:
         stream: av.VideoStream | None = None
         for turn in range(times):
             with av.open(f"file:{source}") as container:
+                if not container.streams.video:
+                    raise SourceError(f"{source}: no video stream")
                 template = container.streams.video[0]
                 stream = stream or out.add_stream_from_template(template)
                 packets = [packet for packet in container.demux(template) if packet.size]

@@ -13,6 +13,8 @@ import numpy as np
 from av.video.plane import VideoPlane
 from numpy.typing import NDArray
 
+from foveate.pipeline.errors import SourceError
+
 CELL: Final = 16  # pixels
 
 Plane = NDArray[np.uint8]
@@ -58,8 +60,10 @@ class Footage:
 
 
 def read_footage(path: Path, frames: int) -> Footage:
-    """The first ``frames`` pictures of a file, as 4:2:0. Raises FFmpegError."""
+    """The first ``frames`` pictures of a file, as 4:2:0. Raises FFmpegError, and SourceError where it has no video."""
     with av.open(f"file:{path}") as container:
+        if not container.streams.video:
+            raise SourceError(f"{path}: no video stream")
         return Footage(path, [_picture(frame) for frame in islice(container.decode(video=0), frames)])
 
 

@@ -18,7 +18,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.encoding import looped
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, guarded
 from foveate.bench.record import clip_record, hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device
@@ -36,6 +36,7 @@ def gpu_files(
     levels: Annotated[tuple[int, ...], arg(metavar="N ...", help="Analysis levels.")] = (0,),
 ) -> None:
     """Compare one file, and eight at once, with bare decoding of the same files in the same run."""
+    check_folders(out=out)
     say = standard_error().print
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clips = {count: Path(folder) / f"{often}_times.mp4" for count, often in ((1, times), (_AT_ONCE, together))}

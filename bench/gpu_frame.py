@@ -15,7 +15,7 @@ import numpy as np
 import tyro
 from tyro.conf import Positional, arg
 
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu_scene import HEIGHT, WIDTH, Scene, open_scene
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
@@ -36,6 +36,7 @@ def gpu_frame(
     out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
 ) -> None:
     """Measure the device time of a steady frame with a tenth of the tiles changed, and of a keyframe."""
+    check_folders(out=out)
     say = standard_error().print
     with Device() as device:
         record: dict[str, Any] = {

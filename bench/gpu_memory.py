@@ -17,7 +17,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.encoding import looped
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, guarded
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device
@@ -33,6 +33,7 @@ def gpu_memory(
     frames: Annotated[int, arg(metavar="N", help="Length of the stream.")] = 20_000,
 ) -> None:
     """Run one long stream and watch the memory of this process and of the card."""
+    check_folders(out=out)
     say = standard_error().print
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder, Device() as device:
         record: dict[str, Any] = {**origin(), "command": "gpu_memory", "card": device.name, "frames": frames}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu_scene import HEIGHT, WIDTH
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
@@ -42,6 +42,7 @@ def gpu_relevance(
     queries: Annotated[tuple[int, ...], arg(metavar="N ...", help="Numbers of queries.")] = (1, 2, 10, 100),
 ) -> None:
     """Measure queries of random terms over random coefficients, checked against the CPU's."""
+    check_folders(out=out)
     say = standard_error().print
     with Device() as device:
         record: dict[str, Any] = {**origin(), "command": "gpu_relevance", "card": device.name, "cases": []}

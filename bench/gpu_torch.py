@@ -20,7 +20,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu_scene import HEIGHT, WIDTH, open_scene, pictures
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
@@ -37,6 +37,7 @@ def gpu_torch(
     out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
 ) -> None:
     """Compare device time and wall-clock time per steady frame."""
+    check_folders(out=out)
     say = standard_error().print
     settings = Settings.model_validate({"change": {"keyframe_interval": 1_000_000}, "cache": {"enabled": False}})
     with Device() as device:

@@ -20,9 +20,10 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.encoding import FAST, encode, grey_frame, looped
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, guarded
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
+from foveate.pipeline.errors import SettingsError
 
 MOST: Final = 1.1  # the long file's peak memory over the short one's
 _RATE = Fraction(25)
@@ -47,6 +48,8 @@ def memory(
     height: Annotated[int, arg(metavar="N", help="Pixels, even.")] = 480,
 ) -> None:
     """Measure the peak memory of ``foveate run`` on a short and a long file of the same kind."""
+    _check_lengths(short=short, long=long)
+    check_folders(out=out)
     say = standard_error().print
     record: dict[str, Any] = {**origin(), "command": "memory", "most": MOST, "cases": []}
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
@@ -64,10 +67,16 @@ def memory(
         raise RedCheckError(f"memory grows with the file: {record['ratio']:.3f} times as much, may be {MOST}")
 
 
+def _check_lengths(**lengths: int) -> None:
+    for flag, seconds in lengths.items():
+        if seconds < _LOOP or seconds % _LOOP:
+            raise SettingsError(f"--{flag} must be a multiple of {_LOOP}, got {seconds}")
+
+
 def measure(loop: Path, seconds: int) -> dict[str, Any]:
-    """Run ``seconds`` of ``loop``, which lasts 10, in whole loops. Raises RedCheckError where the run goes wrong."""
+    """Run ``seconds``, a multiple of 10, of ``loop``, which lasts 10. Raises RedCheckError where the run goes wrong."""
     clip = loop.with_name(f"{seconds}s.mp4")
-    frames = looped(loop, clip, -(-seconds // _LOOP))
+    frames = looped(loop, clip, seconds // _LOOP)
     tokens = loop.with_name(f"{seconds}s.jsonl")
     peak = peak_memory(clip, tokens)
     with tokens.open("rb") as file:

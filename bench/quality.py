@@ -21,7 +21,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 from foveate.bench.case import Clip, file_clips
 from foveate.bench.clips import sample_folder
 from foveate.bench.drift import drift_clip
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, check_least, guarded
 from foveate.bench.footage import Footage, Picture, read_footage
 from foveate.bench.methods import METHODS, STRATEGIES, Method, Shown
 from foveate.bench.painting import decibels, mean_square
@@ -47,6 +47,8 @@ def quality(
     strategies: FlagCreatePairsOff[Annotated[bool, arg(help="Compare Foveate's own strategies instead.")]] = False,
 ) -> None:
     """Compare the reader's picture of Foveate with that of other ways to choose tokens."""
+    check_least(1, budget=budget, frames=frames)
+    check_folders(out=out, table=table)
     say = standard_error().print
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clips = file_clips(files) if files else [*_samples(), drift_clip(Path(folder), frames)]

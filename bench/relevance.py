@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from statistics import median
 from typing import Annotated, Any, Final
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import guarded
+from foveate.bench.entry import check_folders, guarded
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.pipeline.query.attributes.encoder import AttributesEncoder
@@ -44,6 +45,7 @@ def measure(
     out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
 ) -> None:
     """Time the relevance of 273 and of 8,160 cells to 1, 2, 10 and 100 queries."""
+    check_folders(out=out)
     say = standard_error().print
     record: dict[str, Any] = {**origin(), "command": "relevance", "cases": []}
     for cells in _CELLS:
@@ -80,5 +82,10 @@ def _by_definition(program: Program, inputs: NDArray[np.float32]) -> NDArray[np.
     return np.array([np.min(terms, axis=0) for terms in own])
 
 
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(measure, prog="python -m foveate.bench.relevance", args=list(arguments)))
+
+
 if __name__ == "__main__":
-    sys.exit(guarded(lambda: tyro.cli(measure)))
+    sys.exit(main(sys.argv[1:]))

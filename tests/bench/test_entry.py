@@ -1,0 +1,90 @@
+"""The measures that are modules of their own: what they refuse, in one line, before anything is measured."""
+
+from __future__ import annotations
+
+import importlib
+import wave
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from foveate.bench.encoding import looped
+from foveate.pipeline.errors import SourceError
+
+MEASURES = {
+    "carrying": (),
+    "gpu_files": ("clip.mp4",),
+    "gpu_frame": ("clip.mp4",),
+    "gpu_memory": ("clip.mp4",),
+    "gpu_relevance": (),
+    "gpu_torch": ("clip.mp4",),
+    "memory": (),
+    "quality": (),
+    "relevance": (),
+}
+Say = Callable[[str, Sequence[str]], tuple[int, str]]
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Say:
+    """Runs a measure, and tells its exit code and all that it said on standard error."""
+
+    def run(measure: str, arguments: Sequence[str]) -> tuple[int, str]:
+        code = importlib.import_module(f"foveate.bench.{measure}").main(arguments)
+        return code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> Path:
+    """A file with audio only."""
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 8000, 800, "NONE", ""))
+        file.writeframes(bytes(1600))
+    return path
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_record_that_could_not_be_written_is_refused_at_once(measure: str, say: Say, tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+    told = say(measure, [*MEASURES[measure], "--out", f"{gone}/record.json"])
+    assert told == (2, f"foveate: error: --out '{gone}/record.json': there is no folder '{gone}'\n")
+
+
+def test_so_is_a_table(say: Say) -> None:
+    code, said = say("quality", ["--table", "gone/table.md"])
+    assert (code, said) == (2, "foveate: error: --table 'gone/table.md': there is no folder 'gone'\n")
+
+
+@pytest.mark.parametrize(
+    ("measure", "arguments", "rule"),
+    [
+        ("quality", ["--budget", "0"], "--budget must be at least 1, got 0"),
+        ("quality", ["--frames", "0"], "--frames must be at least 1, got 0"),
+        ("carrying", ["--frames", "1"], "--frames must be at least 2, got 1"),
+        ("memory", ["--short", "5"], "--short must be a multiple of 10, got 5"),
+        ("memory", ["--long", "0"], "--long must be a multiple of 10, got 0"),
+    ],
+)
+def test_numbers_that_cannot_be(measure: str, arguments: list[str], rule: str, say: Say) -> None:
+    assert say(measure, arguments) == (2, f"foveate: error: {rule}\n")
+
+
+def test_files_that_are_no_video(say: Say, sound: Path, tmp_path: Path) -> None:
+    words = tmp_path / "words.mp4"
+    words.write_text("no video")
+    for path, reason in (
+        (tmp_path / "gone.mp4", "No such file or directory"),
+        (words, "Invalid data found when processing input"),
+        (sound, "no video stream"),
+    ):
+        code, said = say("quality", [str(path)])
+        assert (code, said.splitlines()[1:]) == (1, [f"foveate: error: {path}: {reason}"])
+
+
+def test_sound_cannot_be_played_again_and_again(sound: Path, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no video stream"):
+        looped(sound, tmp_path / "long.mp4", 2)
