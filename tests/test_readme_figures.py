@@ -1,0 +1,155 @@
+"""The figures of the README are those of the records in bench/results."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+# What the README calls the methods of the quality measure.
+METHODS = {
+    "whole frame, downscaled": "downscale",
+    "uniform cells": "uniform",
+    "random cells": "random",
+    "EVS, on pixels *": "EVS",
+    "DTD, on pixels *": "DTD",
+    "RLT *": "RLT",
+    "STC": "STC",
+    "saliency alone": "saliency",
+    "Foveate, frame memory": "Foveate, frame",
+    "Foveate, stream memory": "Foveate, stream",
+    "Foveate, frame memory, scores off": "Foveate, frame, scores off",
+    "Foveate, stream memory, scores off": "Foveate, stream, scores off",
+}
+
+
+def record(name: str) -> dict[str, Any]:
+    """A record of bench/results."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of the rows under the table whose first line begins with ``heading``."""
+    rows = README.split(heading)[1].split("\n\n")[0].splitlines()[2:]  # behind the heading's rest and the ruler
+    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_record_is_of_a_commit_as_it_is(path: Path) -> None:
+    held = json.loads(path.read_text(encoding="utf-8"))
+    assert re.fullmatch("[0-9a-f]{40}", held["commit"])
+    assert held["dirty"] is False
+    assert f"bench/results/{path.name}" in README or "[bench/results](bench/results)" in README
+
+
+def test_speeds() -> None:
+    held = record("cpu_2_cores")
+    stated = {f"{clip}, {memory}": rest for clip, memory, *rest in table("| clip | memory | size | decoding, fps |")}
+    measured = {
+        case["name"]: [
+            f"{case['width']}x{case['height']}",
+            f"{case['decode_fps']:.0f}",
+            f"{case['pipeline_fps']:.0f}",
+            f"{case['ratio']:.2f}",
+        ]
+        for case in held["cases"]
+    }
+    assert [cells[-4:] for cells in stated.values()] == list(measured.values())
+    assert list(stated) == list(measured)
+    assert (held["machine"]["cores"], held["machine"]["processor"], held["repeats"]) == (2, "AMD EPYC", 5)
+    assert {case["settings"]["budget"] for case in held["cases"]} == {273}
+
+
+def test_what_a_reader_knows() -> None:
+    held = record("quality")
+    measured = {(case["method"], case["clip"]): f"{case['psnr_luma']:.1f}" for case in held["cases"]}
+    rows = table("| method | pedestrians | bunny | drift |")
+    clips = ("pedestrians", "bunny", "drift")
+    assert [METHODS[name] for name, *_ in rows] == list(METHODS.values())
+    assert measured.keys() == {(method, clip) for method in METHODS.values() for clip in clips}
+    for place, clip in enumerate(clips, 1):
+        stated = {METHODS[row[0]]: row[place] for row in rows}
+        assert {method: cell.strip("*") for method, cell in stated.items()} == {
+            method: measured[method, clip] for method in stated
+        }
+        best = max(measured[method, clip] for method in stated)
+        assert {cell.strip("*") for cell in stated.values() if "*" in cell} == {best}
+    assert held["budget"] == 273
+    assert {case["frames"] for case in held["cases"]} == {60}
+
+
+def test_the_strategies() -> None:
+    held = record("strategies")
+    measured = {(case["method"], case["clip"]): f"{case['psnr_luma']:.1f}" for case in held["cases"]}
+    stated = {}
+    for name, _, *cells in table("| strategy | tokens | PSNR, pedestrians: frame, stream memory | bunny |"):
+        for clip, cell in zip(("pedestrians", "bunny"), cells, strict=True):
+            for memory, figure in zip(("frame", "stream"), cell.split(", "), strict=True):
+                stated[f"{name.strip('`')}, {memory}", clip] = figure
+    assert stated == {key: figure for key, figure in measured.items() if key[1] != "drift"}
+
+
+def test_carried_embeddings() -> None:
+    cases = [case for case in record("carrying")["cases"] if case["way"] == "as set by default"]
+    assert len(cases) == 3
+    said = re.search(r"fresh one by (\S+) in rank, and (\d+) to (\d+)%\nof the top 273 .*, at (\d+)% of the", README)
+    assert said is not None
+    assert {f"{case['spearman']:.2f}" for case in cases} == {said[1]}
+    tops = [round(100 * case["top"]) for case in cases]
+    assert (min(tops), max(tops)) == (int(said[2]), int(said[3]))
+    assert {round(100 * case["encoded"]) for case in cases} == {int(said[4])}
+
+
+def gpu_figures() -> dict[str, list[str]]:
+    """The numbers of each row of the GPU's table, by how its first cell begins."""
+    rows = README.split("<!-- gpu figures -->")[1].split("<!-- /gpu figures -->")[0].split("| what | figure |")[1]
+    cells = [row.strip("|").split(" | ") for row in rows.strip().splitlines()[1:]]
+    return {
+        what.strip(): re.findall(r"\d+(?:\.\d+)?", re.sub(r"(?<=\d),(?=\d{3})", "", figure)) for what, figure in cells
+    }
+
+
+def test_device_times() -> None:
+    stated = gpu_figures()
+    cases = {(case["analysis_level"], case["memory"]): case for case in record("gpu_frame_h200")["cases"]}
+    full, quarter = cases[0, "frame"], cases[2, "frame"]
+    for what, kind in (("a frame in which 10%", "steady"), ("a keyframe", "keyframe")):
+        (figures,) = (figures for row, figures in stated.items() if row.startswith(what))
+        assert figures[:2] == [f"{case[kind]['p50_ms']:.3f}" for case in (full, quarter)], what
+    (memory,) = (figures for row, figures in stated.items() if row.startswith("device memory"))
+    assert memory[:2] == [f"{case['steady']['device_mib']:.0f}" for case in (full, quarter)]
+    assert full["steady"]["changed"] == pytest.approx(0.1, abs=0.01)
+    held = record("gpu_memory_h200")
+    assert memory[2] == str(held["frames"])
+    assert held["device_growth_mib"] <= 0
+
+
+def test_against_torch() -> None:
+    held = record("gpu_torch_h200")
+    medians = [f"{median(held[side]['samples_ms']):.3f}" for side in ("called", "replayed", "engine")]
+    (figures,) = (figures for row, figures in gpu_figures().items() if "PyTorch" in row)
+    assert figures == [*medians, f"{100 * held['equal_tokens']:.1f}"]
+
+
+def test_files_on_the_gpu() -> None:
+    stated = gpu_figures()
+    for how, case in zip(("one H.264 file of", "eight such files"), record("gpu_files_h200")["cases"], strict=True):
+        (row,) = (row for row in stated if row.startswith(how))
+        assert str(case["frames"]) in row.replace(",", "")
+        speeds = [f"{case['pipeline_fps']:.0f}", f"{case['decode_fps']:.0f}", f"{case['ratio']:.2f}"]
+        assert stated[row][:3] == speeds
+
+
+def test_queries_on_the_gpu() -> None:
+    (case,) = (case for case in record("gpu_relevance_h200")["cases"] if case["queries"] == 10)
+    (figures,) = (figures for row, figures in gpu_figures().items() if row.startswith("10 queries"))
+    assert figures == [f"{case['grid_ms']['p50']:.3f}", "8160", f"{case['points_ms']['p50']:.3f}", "273"]
