@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 from foveate.app.flags import leaves
+from foveate.pipeline.settings import rule
 
 _LONGEST = 60  # characters of a value that are shown
 
@@ -19,13 +20,12 @@ def complaint(error: ValidationError, spell: Callable[[tuple[str, ...]], str]) -
     if fault["type"] == "extra_forbidden":
         known = [".".join(leaf) for leaf, _ in leaves()]
         return f"{spell(keys)} is not a setting; {nearest('.'.join(keys), known)}see foveate run --help for all"
-    rule = fault["msg"].removeprefix("Value error, ").replace("Input should", "must")
     if not keys:  # a rule that concerns several settings names them itself
-        return rule
+        return rule(fault)
     value = repr(fault["input"])
     shown = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
     more = error.error_count() - 1
-    return f"{spell(keys)} {rule}, got {shown}" + (f" (and {more} more)" if more else "")
+    return f"{spell(keys)} {rule(fault)}, got {shown}" + (f" (and {more} more)" if more else "")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from foveate.pipeline.cascade.linear_scorer import read_scorer
 from foveate.pipeline.channels import CHANNELS, OPTIONAL_CHANNELS
@@ -274,9 +275,20 @@ def settings_problem(error: ValidationError) -> str:
     """The first problem of a pydantic error, in one line: field, rule, value."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    text = first["msg"].removeprefix("Value error, ")
     if not field:
-        return text
+        return rule(first)
     if first["type"] == "extra_forbidden":
         return f"unknown setting {field!r}"
-    return f"{field}: {text[:1].lower()}{text[1:]}, got {first['input']!r}"
+    return f"{field} {rule(first)}, got {first['input']!r}"
+
+
+def rule(fault: ErrorDetails) -> str:
+    """What a setting must be, to stand behind its name; of a rule about several settings the whole sentence."""
+    match fault["type"]:
+        case "tuple_type":
+            return (
+                f"must be a list such as [{fault['input']!r}]" if isinstance(fault["input"], str) else "must be a list"
+            )
+        case "model_type":
+            return "must be a table of settings"
+    return fault["msg"].removeprefix("Value error, ").replace("Input should", "must")

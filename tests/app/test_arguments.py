@@ -136,6 +136,14 @@ def test_what_is_wrong_with_a_flag_is_named(line: str, said: str, capsys: pytest
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_text_where_a_preset_needs_a_list_is_told_in_plain_words(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('query = "red car"\n')
+    with pytest.raises(SettingsError) as caught:
+        load_preset(str(file))
+    assert str(caught.value) == f"{file}: query must be a list such as ['red car'], got 'red car'"
+
+
 def test_spelling_follows_the_tree() -> None:
     assert spelling(("change", "cut_share")) == "--change.cut-share"
     assert spelling(("allocation", "memory")) == "--memory"

@@ -313,6 +313,24 @@ def test_overrides_are_checked(samples):
         open_stream(clip, budget=3, allocation={"merge": 2})
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"query": "red car"}, "query must be a list such as ['red car'], got 'red car'"),
+        ({"maps": "score"}, "maps must be a list such as ['score'], got 'score'"),
+        ({"query": 3}, "query must be a list, got 3"),
+        ({"query": ["red", 3]}, "query.1 must be a valid string, got 3"),
+        ({"allocation": "stream"}, "allocation must be a table of settings, got 'stream'"),
+        ({"budget": 0}, "budget must be greater than or equal to 1, got 0"),
+        ({"allocation": {"memory": "strem"}}, "allocation.memory must be 'frame' or 'stream', got 'strem'"),
+    ],
+)
+def test_an_override_that_cannot_be_is_told_in_plain_words(samples, wrong, said):
+    with pytest.raises(SettingsError) as caught:
+        open_stream(str(samples / "tree.mp4"), **wrong)
+    assert str(caught.value) == said
+
+
 def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu(samples, monkeypatch):
     monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: "there is no card")
     clip = str(samples / "tree.mp4")
