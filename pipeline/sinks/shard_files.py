@@ -26,8 +26,9 @@ def safetensors_sink(path: str) -> ShardSink:
 
 def save_npz(path: Path, arrays: Arrays, header: str) -> None:
     """Write arrays and header as an NPZ file that needs no pickle. Raises OSError."""
+    content: dict[str, Any] = {"header": np.array(header), **arrays}
     with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
+        np.savez(file, **content)  # its allow_pickle is an array's name before NumPy 2.2
 
 
 def save_safetensors(path: Path, arrays: Arrays, header: str) -> None:
