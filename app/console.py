@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
+
+from foveate.app.standard_error import standard_error
 
 _CREDENTIALS = re.compile(r"(\w://)[^\s/?#]*@")
 _KEYED = re.compile(r"(?i)([?&;/_][^=&;/?\s]*(?:pass|pwd|token|secret|key|auth)[^=&;/?\s]*=)([^&;#\s]*)")
@@ -16,7 +17,7 @@ _SHORTEST = 4  # a password of fewer characters is only removed where it stands 
 
 
 class Console:
-    """Standard error, which may be closed. Learns the secrets of an address, and never shows them again."""
+    """Standard error, which may be gone. Learns the secrets of an address, and never shows them again."""
 
     def __init__(self) -> None:
         self._secrets: set[str] = set()
@@ -42,8 +43,7 @@ class Console:
 
     def say(self, text: str) -> None:
         """Print ``text`` as it is, cleaned."""
-        if sys.stderr is not None:
-            print(self.clean(text), file=sys.stderr, flush=True)
+        print(self.clean(text), file=standard_error(), flush=True)
 
     def error(self, text: str) -> None:
         """Print one line that says why the program ends."""

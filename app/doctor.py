@@ -19,6 +19,14 @@ _H264 = ("libx264", "libopenh264")  # encoders whose video browsers play
 Line = tuple[bool | None, str, str]  # fine, missing or merely told; subject; what is to say of it
 
 
+class _Console(Console):
+    """Rich's, whose own answer to a reader that went away is to end the program with code 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Hand it on."""
+        raise BrokenPipeError
+
+
 def doctor(
     json: FlagCreatePairsOff[Annotated[bool, arg(help="As JSON, for programs.", help_behavior_hint="")]] = False,
 ) -> int:
@@ -27,7 +35,7 @@ def doctor(
     if json:
         print(json_text.dumps(facts, indent=2), flush=True)
         return Exit.DONE
-    console = Console(highlight=False, soft_wrap=True)
+    console = _Console(highlight=False, soft_wrap=True)
     for title, lines in _report(facts):
         console.print(Text(title, "bold"))
         for line in lines:

@@ -14,6 +14,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from foveate.app.exits import Exit
+from foveate.app.standard_error import standard_error
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.encoders.base import ImageTextEncoder, Picture, Vectors
 from foveate.pipeline.encoders.fit import fit_projection
@@ -115,7 +116,7 @@ def pictures(sources: Sequence[str], every: int, most: int) -> Iterator[Picture]
 
 def _report(projection: Projection, out: str) -> None:
     """Say on standard error what was found."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(file=standard_error(), highlight=False, soft_wrap=True)
     check = projection.check
     console.print(
         f"{len(projection.basis)} components of {projection.encoder} explain {projection.explained.sum():.1%} of the"

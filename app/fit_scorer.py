@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from foveate.app.exits import Exit
+from foveate.app.standard_error import standard_error
 from foveate.pipeline.cascade.lessons import Learned, Table, fit_scorer, read_lessons
 from foveate.pipeline.cascade.linear_scorer import write_scorer
 from foveate.pipeline.errors import SettingsError
@@ -36,7 +36,7 @@ def fit(
     learned = fit_scorer(table, ridge)
     said = _said(table, learned)
     write_whole(Path(out), lambda part: write_scorer(part, learned.scorer, said))
-    print(said, file=sys.stderr)
+    print(said, file=standard_error(), flush=True)
     return Exit.DONE
 
 

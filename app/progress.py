@@ -18,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from foveate.app.standard_error import standard_error
 from foveate.app.tally import Tally
 from foveate.pipeline.selection import Selection
 
@@ -37,7 +38,7 @@ def progress(title: str, total: int | None, shown: bool) -> Iterator[Follower]:
     if not shown:
         yield lambda selection, tally: None
         return
-    console = Console(stderr=True)
+    console = Console(file=standard_error())
     bar = Progress(*_columns(total), console=console, auto_refresh=False, transient=True, redirect_stdout=False)
     task = bar.add_task(title, total=total, fps=0.0, changed=0.0, tokens=0)
     due = 0.0

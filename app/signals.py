@@ -11,6 +11,8 @@ from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
+from foveate.app.exits import Exit
+
 T = TypeVar("T")
 
 _SIGNALLED = 128  # exit codes from here on stand for signals
@@ -86,8 +88,10 @@ def leave(code: int) -> None:
         try:
             if stream is not None:
                 stream.flush()
-        except BrokenPipeError:  # the reader went away: nothing is left to say, also not at shutdown
+        except OSError as error:  # the reader went away, or the disk is full: not to be tried again at shutdown
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+                code = code or Exit.FAILED
     stuck = any(thread.name.startswith("foveate-") for thread in threading.enumerate())
     if stuck or code >= _SIGNALLED:
         os._exit(code)

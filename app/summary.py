@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from foveate.app.standard_error import standard_error
 from foveate.app.tally import Tally
 from foveate.pipeline.timing import StageReport
 
 
 def print_summary(tally: Tally, stages: Sequence[StageReport], outputs: Sequence[str]) -> None:
     """Print counts, where the time of each stage went, losses, and where the outputs are."""
-    if sys.stderr is None:
-        return
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(file=standard_error(), highlight=False, soft_wrap=True)
     for line in _lines(tally, stages):
         console.print(line)
     if stages:

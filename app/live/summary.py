@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from foveate.app.live.watch import Watch
+from foveate.app.standard_error import standard_error
 
 
 def print_live_summary(watches: Sequence[Watch]) -> None:
     """Print counts, latencies and losses of every source."""
-    if sys.stderr is None:
-        return
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(file=standard_error(), highlight=False, soft_wrap=True)
     for watch in watches:
         for line in _lines(watch):
             console.print(line)

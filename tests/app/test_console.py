@@ -1,12 +1,18 @@
 """Standard error: one line at a time, and no secrets."""
 
+import contextlib
 import logging
+import os
 import sys
 import warnings
+from typing import Any
 
 import pytest
 
 from foveate.app.console import Console
+from foveate.app.progress import progress
+from foveate.app.summary import print_summary
+from foveate.app.tally import Tally
 
 
 @pytest.mark.parametrize(
@@ -56,6 +62,21 @@ def test_what_libraries_warn_of_is_one_line(capsys: pytest.CaptureFixture[str]) 
         logging.getLogger("foveate.pipeline").warning("told to stop: %s", "decode")
     assert capsys.readouterr().err == "foveate: warning: old thing\nfoveate: warning: told to stop: decode\n"
     assert logging.getLogger().handlers == before
+
+
+def test_a_standard_error_that_nobody_reads(monkeypatch: pytest.MonkeyPatch, fake: Any) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    broken, tally = os.fdopen(writer, "w"), Tally()
+    monkeypatch.setattr(sys, "stderr", broken)
+    Console().say("nobody reads this")
+    with progress("clip.mp4", 5, shown=True) as follow:
+        for selection in fake():
+            tally.add(selection)
+            follow(selection, tally)
+    print_summary(tally, fake().report(), ["tokens.jsonl"])
+    with contextlib.suppress(BrokenPipeError):
+        broken.close()
 
 
 def test_a_closed_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

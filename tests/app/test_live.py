@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -196,9 +198,19 @@ def test_a_file_is_sent_to_run_and_a_camera_to_live(foveate: Any, clip: str) -> 
     assert "give it to foveate live" in foveate("run", "rtsp://user:pw123@camera")[2]
 
 
-def test_output_into_a_pipe_that_closes(mjpeg: Any) -> None:
-    import sys
+def test_nobody_left_to_read_how_it_fares(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    """The server hangs up after each 5 pictures, which is told, to a pipe without a reader."""
+    file, (reader, writer) = tmp_path / "tokens.jsonl", os.pipe()
+    address = f"http://127.0.0.1:{mjpeg.port}/stream?end=5"
+    process = start("live", address, *QUICK, "--max-frames", "12", "-o", str(file), stderr=writer)
+    os.close(writer)
+    assert b"streaming" in os.read(reader, 1000)
+    os.close(reader)
+    assert process.wait(timeout=30) == 0
+    assert len(records(file)) == 12
 
+
+def test_output_into_a_pipe_that_closes(mjpeg: Any) -> None:
     command = Path(sys.executable).with_name("foveate")
     line = f"'{command}' live http://127.0.0.1:{mjpeg.port}/stream -q | head -1 | wc -l; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30, check=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("foveate")
 SHORT = ("--frames", "5")
 
@@ -112,8 +113,17 @@ def test_a_reader_that_goes_away(both: str, long_clip: Path) -> None:
     assert done.stderr == ""
 
 
-def test_help_into_a_closed_pipe(foveate: Any) -> None:
-    command = f"'{COMMAND}' run --help | true; echo ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize("gone", ["2>/dev/full", "2> >(true)"])
+def test_nobody_left_to_read_what_is_told(gone: str, clip: str, tmp_path: Path) -> None:
+    command = f"'{COMMAND}' run '{clip}' --frames 20 -o '{tmp_path}/a.jsonl' {gone}; echo $?"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd=ROOT, check=True)
+    assert done.stdout.split() == ["0"]
+    assert len((tmp_path / "a.jsonl").read_bytes().splitlines()) == 21
+
+
+@pytest.mark.parametrize("command", ["run --help", "doctor", "doctor --json"])
+def test_help_into_a_closed_pipe(command: str) -> None:
+    command = f"'{COMMAND}' {command} | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.split() == ["0"]
     assert done.stderr == ""

@@ -1,0 +1,41 @@
+"""Standard error for what is merely told: closed, full, or with nobody left to read it, it ends no work."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TextIO, cast
+
+
+class StandardError:
+    """As much of a text file as print and rich need. What the system refuses to take is dropped."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr  # that of now: a bar puts itself before it
+
+    @property
+    def encoding(self) -> str:
+        """The name of its encoding."""
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write ``text`` if possible. Returns its length in any case."""
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand on what was written, if possible."""
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream is not None and self._stream.isatty()
+
+
+def standard_error() -> TextIO:
+    """A StandardError, for those who want a text file."""
+    return cast("TextIO", StandardError())
