@@ -12,6 +12,7 @@ from typing import Protocol, Self
 from foveate.app.arguments import RunArguments
 from foveate.app.console import Console
 from foveate.app.exits import Exit
+from foveate.app.inputs import refuse_inputs
 from foveate.app.progress import progress
 from foveate.app.signals import Interruption, interruptible
 from foveate.app.summary import print_summary
@@ -63,6 +64,7 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     if is_live(arguments.address):
         raise SourceError(f"{shown(arguments.address)} is a live source; give it to foveate live")
     outputs = _outputs(arguments)
+    refuse_inputs((*outputs, *_pictures(arguments)), arguments.address, arguments.settings)
     sheet = _sheet(arguments)
     sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay])), *filter(None, [sheet])]
     tally = Tally()

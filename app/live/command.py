@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from foveate.app.console import Console
 from foveate.app.exits import Exit
+from foveate.app.inputs import refuse_inputs
 from foveate.app.live.arguments import LiveArguments
 from foveate.app.live.summary import print_live_summary
 from foveate.app.live.watch import Watch
@@ -53,6 +54,7 @@ def _watch(
     arguments: LiveArguments, number: int, exhibits: Sequence[Exhibit], console: Console, ended: threading.Event
 ) -> Watch:
     outputs, overlay = arguments.outputs_of(number), arguments.overlay_of(number)
+    refuse_inputs([*outputs, *filter(None, [overlay])], arguments.addresses[number], arguments.settings)
     sinks: list[Sink] = [open_sink(name, arguments.rotation) for name in outputs]
     sinks += [*map(open_overlay, filter(None, [overlay])), *exhibits]
 

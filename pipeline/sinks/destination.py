@@ -16,6 +16,7 @@ from typing import Final
 
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.selection import Header
+from foveate.pipeline.sources.address import local_files
 
 _REASONS: Final = {
     errno.ENOENT: "its directory does not exist; create it first",
@@ -37,8 +38,8 @@ def cannot_write(path: Path | str, error: OSError) -> SinkError:
 
 
 def refuse_source(path: Path, header: Header) -> None:
-    """Raise SinkError where ``path`` is the very file that the stream is read from."""
-    if os.path.exists(path) and os.path.exists(header.source) and path.samefile(header.source):  # noqa: PTH110
+    """Raise SinkError where ``path`` is a file that the stream is read from."""
+    if os.path.exists(path) and any(path.samefile(source) for source in local_files(header.source)):  # noqa: PTH110
         raise SinkError(f"cannot write {path}: it is the source itself; name another file")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -59,6 +60,17 @@ def numbered_files(path: Path) -> list[Path]:
     if not found:
         raise SourceError(f"{shown(str(path))}: no file matches this numbered name; check folder and pattern")
     return [entry for _, entry in sorted(found)]
+
+
+def local_files(address: str) -> list[Path]:
+    """The files that are read where ``address`` is the source; none where it is no file, or there is none."""
+    path = Path(address)
+    if os.path.exists(path):  # noqa: PTH110 - pathlib of Python 3.11 raises where a name is too long
+        return [path]
+    try:
+        return numbered_files(path) if is_pattern(path) and not is_network(address) else []
+    except SourceError:
+        return []
 
 
 def _split(name: str) -> tuple[str, int, str]:

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from foveate.app.console import Console
 from foveate.app.exits import Exit
 from foveate.app.run import run
 from foveate.app.signals import Interruption, interruptible
-from foveate.pipeline.errors import SettingsError, SourceError
+from foveate.pipeline.errors import SettingsError, SinkError, SourceError
 from foveate.pipeline.frames import Damage, SourceInfo
 from foveate.pipeline.settings import Settings
 
@@ -90,6 +91,33 @@ def test_what_cannot_be_is_refused_before_anything_opens(fake: Any, changes: dic
     stream = fake()
     with pytest.raises(SettingsError, match=said):
         run(arguments(**changes), stream.open, Console())
+    assert stream.opened_with is None
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "changes", "written", "said"),
+    [
+        ("line\nbreak.mp4", {}, {"overlay": "line\nbreak.mp4"}, "line\nbreak.mp4", "it is the source itself"),
+        ("byte\udcff.mp4", {}, {"overlay": "./byte\udcff.mp4"}, "byte\udcff.mp4", "it is the source itself"),
+        ("clip.mp4", {"query_image": ["a.mp4"]}, {"overlay": "a.mp4"}, "a.mp4", "it is read as query_image"),
+        ("clip.mp4", {"clip": {"pca": "pca.npz"}}, {"out": ("-", "pca.npz")}, "pca.npz", "it is read as clip.pca"),
+    ],
+)
+def test_nothing_that_is_read_is_overwritten(
+    source: str,
+    settings: dict[str, Any],
+    changes: dict[str, Any],
+    written: str,
+    said: str,
+    fake: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(written).write_bytes(b"precious")
+    stream = fake()
+    with pytest.raises(SinkError, match=said):
+        run(RunArguments(source, Settings.model_validate(settings), **changes), stream.open, Console())
     assert stream.opened_with is None
 
 

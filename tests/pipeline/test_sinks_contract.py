@@ -191,6 +191,18 @@ def test_the_source_is_never_overwritten(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_no_file_of_a_numbered_source_is_overwritten(name: str, tmp_path: Path) -> None:
+    stem, suffix = name.split(".")
+    for number in (1, 3):
+        (tmp_path / f"{stem}{number}.{suffix}").write_bytes(b"precious")
+    sink = KINDS[name][0](str(tmp_path / f"{stem}3.{suffix}"))
+    with pytest.raises(SinkError, match="it is the source itself"):
+        sink.open(Header(str(tmp_path / f"{stem}%d.{suffix}"), WIDTH, HEIGHT, None, {}))
+    sink.close()
+    assert (tmp_path / f"{stem}3.{suffix}").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_closed_after_an_error_elsewhere_the_frames_so_far_are_there(name: str, tmp_path: Path) -> None:
     sink = KINDS[name][0](str(tmp_path / name))
     sink.open(HEADER)

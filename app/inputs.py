@@ -1,0 +1,36 @@
+"""The files that a command reads: none of its outputs may overwrite one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from foveate.pipeline.errors import SinkError
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.sources.address import local_files
+
+
+def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings) -> None:
+    """Raise SinkError where an output is the source ``address``, or a file that ``settings`` name.
+
+    Sinks know the source by the name in their header, which holds no line breaks and the like; here it is as typed.
+    """
+    for output in filter(os.path.exists, outputs):
+        for role, path in _inputs(address, settings):
+            if path.samefile(output):
+                raise SinkError(f"cannot write {output}: it is {role}; name another file")
+
+
+def _inputs(address: str, settings: Settings) -> Iterator[tuple[str, Path]]:
+    """The files that are read and could bear an output's name, each with what it is to the run."""
+    yield from (("the source itself", path) for path in local_files(address))
+    named = {
+        "query_image": settings.query_image,
+        "score.weights": (settings.score.weights,),
+        "clip.weights": (settings.clip.weights,),
+        "clip.pca": (settings.clip.pca,),
+    }
+    for setting, names in named.items():
+        for name in filter(None, names):
+            yield from ((f"read as {setting}", path) for path in local_files(name))
