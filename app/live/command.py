@@ -16,6 +16,7 @@ from foveate.app.live.watch import Watch
 from foveate.app.signals import Interruption
 from foveate.app.web.gallery import Exhibit
 from foveate.app.web.server import WebServer
+from foveate.pipeline.errors import SourceError
 from foveate.pipeline.live.state import Status
 from foveate.pipeline.sinks import Sink, open_overlay, open_sink
 
@@ -41,10 +42,10 @@ def live(arguments: LiveArguments, console: Console) -> int:
             for watch in watches:
                 watch.start()
             _wait(watches, arguments.duration, ended, console)
-            _end(watches, _FINISHING)
+            end(watches, _FINISHING)
             interruption.check()
         except KeyboardInterrupt:
-            _end(watches, _FAREWELL)
+            end(watches, _FAREWELL)
             console.say(f"interrupted after {sum(watch.tally.frames for watch in watches)} frames")
             return interruption.code
     return _conclude(watches, arguments, console)
@@ -84,18 +85,31 @@ def _wait(watches: Sequence[Watch], duration: float | None, ended: threading.Eve
                 console.warn(f"source {watch.number} is given up: {watch.error}")
 
 
-def _end(watches: Sequence[Watch], patience: float) -> None:
+def end(watches: Sequence[Watch], patience: float) -> None:
+    """Tell all to end, and wait at most ``patience`` seconds for those that have outputs to finish."""
     for watch in watches:
         watch.stop()
     deadline = time.monotonic() + patience
     for watch in watches:
-        watch.join(deadline - time.monotonic())
+        if watch.stream is not None:  # else it sits in a call that cannot be ended, and has written nothing
+            watch.join(deadline - time.monotonic())
 
 
 def _conclude(watches: Sequence[Watch], arguments: LiveArguments, console: Console) -> int:
     errors = [watch.error for watch in watches if watch.error is not None]
+    for watch in watches:
+        if watch.error is None and watch.stream is None:
+            errors.append(_never_seen(watch.current()))
+            if len(watches) > 1:
+                console.warn(str(errors[-1]))
     if len(watches) == 1 and errors:
         raise errors[0]
     if not arguments.quiet:
         print_live_summary(watches)
     return Exit.FAILED if errors else Exit.DONE
+
+
+def _never_seen(status: Status) -> SourceError:
+    """The error of a source without a single picture."""
+    reason = f" ({status.reason})" if status.reason else ""
+    return SourceError(f"{status.name}: no picture came in all that time{reason}")

@@ -11,11 +11,13 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from foveate.app.live.addresses import resolved
+from foveate.app.live.command import end
 from foveate.app.live.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError
 
@@ -45,6 +47,31 @@ def test_for_a_time(foveate: Any, rtsp: Any, tmp_path: Path) -> None:
     assert {"captured", "arrived", "latency"} <= got[0].keys()
     assert re.search(r"latency from arrival to tokens: p50 [\d.]+ ms, p99 [\d.]+ ms", err)
     assert f"foveate: {address}: streaming" in err
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_time_in_which_no_picture_came(others: int, foveate: Any, mjpeg: Any, silent: int, tmp_path: Path) -> None:
+    """Silence is not success."""
+    seen = [f"http://127.0.0.1:{mjpeg.port}/stream"] * others
+    name = f"http://127.0.0.1:{silent}/a"
+    flags = ("--connect-timeout", "60", "--wait", "--duration", "3s", "-q", "-o", str(tmp_path / "tokens-{}.jsonl"))
+    code, _, err = foveate("live", *seen, name, *flags)
+    assert code == 1
+    assert f"{name}: no picture came in all that time" in err
+    assert (tmp_path / "tokens-0.jsonl").exists() == bool(others)
+
+
+def test_a_source_that_still_connects_is_not_waited_for() -> None:
+    """No call inside libav can be ended before its time limit."""
+    calls: list[str] = []
+
+    def watch(name: str, stream: Any) -> Any:
+        return SimpleNamespace(
+            stream=stream, stop=lambda: calls.append(f"stop {name}"), join=lambda _: calls.append(f"join {name}")
+        )
+
+    end([watch("connecting", None), watch("streaming", object())], 10.0)
+    assert calls == ["stop connecting", "stop streaming", "join streaming"]
 
 
 def test_so_many_frames_on_standard_output(foveate: Any, mjpeg: Any) -> None:
