@@ -35,6 +35,7 @@ def apply(watch: Watch, wishes: Any) -> None:
         watch.changed["keyframe_interval"] = wishes["keyframe_interval"]
     if "gaze" in wishes:
         _look(stream, wishes["gaze"])
+        watch.changed["gaze"] = wishes["gaze"]
     if "paused" in wishes:
         if not isinstance(wishes["paused"], bool):
             raise ValueError(f"paused must be true or false, got {wishes['paused']!r}")

@@ -105,4 +105,5 @@ class Exhibit:
             "query_notes": watch.query_notes,
             "budget": watch.changed.get("budget", settings.budget),
             "keyframe_interval": watch.changed.get("keyframe_interval", settings.change.keyframe_interval),
+            "gaze": watch.changed.get("gaze"),
         }

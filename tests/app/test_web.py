@@ -261,6 +261,49 @@ def test_nothing_is_written_where_somebody_is_about_to_type(live: Live, page: Pa
     wait_for(lambda: field.input_value() == "20")
 
 
+def test_a_gaze_point_is_told_to_whoever_comes_later(live: Live, page: Page) -> None:
+    page.goto(live.url)
+    shown(page)
+    clear = page.get_by_role("button", name="Clear gaze")
+    assert clear.is_disabled()
+    assert live.post("controls/0", {"gaze": [160, 120]})[0] == 200
+    waiting(page, clear.is_enabled)
+    page.reload()
+    waiting(page, clear.is_enabled)
+    assert page.evaluate("gaze") == [160, 120]
+    clear.click()
+    wait_for(lambda: json.loads(live.get("status")[1])["sources"][0]["gaze"] is None)
+    page.reload()
+    shown(page)
+    assert clear.is_disabled()
+
+
+def test_a_picture_stands_under_the_name_of_its_own_source_only(live: Live, page: Page) -> None:
+    def add_one(route: Route) -> None:
+        answer = route.fetch()
+        only = answer.json()["sources"][0]
+        route.fulfill(json={"sources": [only, {**only, "number": 1, "name": "another", "state": "failed"}]})
+
+    page.route("**/status", add_one)
+    page.route("**/frames/1", lambda route: route.fulfill(body=b""))
+    page.goto(live.url)
+    shown(page)
+    page.get_by_role("button", name="Source 1").click()
+    page.get_by_text("another: failed").wait_for()
+    assert page.locator("#picture[data-index]").count() == 0
+    assert page.evaluate("pen.getImageData(0, 0, canvas.width, canvas.height).data.every((value) => value === 0)")
+    page.unroute("**/status", add_one)  # as after a start with fewer sources
+    shown(page)
+    waiting(page, lambda: "streaming" in page.locator("#state").inner_text())
+    assert page.get_by_role("button", name="Source 1").count() == 0
+
+
+def test_the_score_of_the_largest_picture_is_drawn(live: Live, page: Page) -> None:
+    page.goto(live.url)
+    shown(page)
+    page.evaluate("drawHeat({ heat: Array(480 * 270).fill(9), heat_width: 480 }, 1 / 8)")  # 7680x4320
+
+
 def test_events_tell_another_query(live: Live) -> None:
     with urllib.request.urlopen(live.url + "tokens", timeout=10) as answer:
         assert live.post("controls/0", {"query": ["grün ☂", "white"]})[0] == 200

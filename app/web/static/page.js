@@ -20,10 +20,11 @@ const decoder = new TextDecoder();
 
 let chosen = 0; // the source that is shown
 let connection = null; // ends the stream of its pictures
-let gaze = null; // [x, y] in the frame's pixels
+let gaze = null; // [x, y] in the frame's pixels, the latest that anybody asked for
 let last = null; // the latest record and bitmap
 const touched = { asking: false, controls: false }; // the user is editing that form
 let answered = 0; // wishes so far
+let pending = 0; // wishes that are on their way
 
 async function* messages(number, signal) {
   const reader = (await fetch(`/frames/${number}`, { signal })).body.getReader();
@@ -105,7 +106,7 @@ function drawHeat(record, scale) {
   const height = record.heat.length / width;
   const map = new OffscreenCanvas(width, height);
   const pixels = new ImageData(width, height);
-  const top = Math.max(1, ...record.heat);
+  const top = record.heat.reduce((most, value) => Math.max(most, value), 1); // too many to be arguments
   record.heat.forEach((value, i) => {
     const share = value / top;
     pixels.data.set([255, 200 * (1 - share), 40, 210 * share], 4 * i);
@@ -131,6 +132,7 @@ function drawGaze(scale) {
 
 async function send(wishes, where = "answer") {
   const answer = find(where);
+  pending += 1;
   try {
     const reply = await fetch(`/controls/${chosen}`, {
       method: "POST",
@@ -145,6 +147,8 @@ async function send(wishes, where = "answer") {
     answer.className = "answer";
     answer.textContent = "Foveate cannot be reached.";
     return false;
+  } finally {
+    pending -= 1;
   }
 }
 
@@ -157,10 +161,14 @@ const notesOn = (wishes, source) => ("query" in wishes ? source.query_notes : []
 const phrases = (text) => text.split(",").map((phrase) => phrase.trim()).filter((phrase) => phrase !== "");
 
 function look(point) {
+  mark(point);
+  send({ gaze: point });
+}
+
+function mark(point) {
   gaze = point;
   find("clear-gaze").disabled = point === null;
   draw();
-  send({ gaze: point });
 }
 
 async function refresh() {
@@ -169,7 +177,7 @@ async function refresh() {
     const reply = await fetch("/status");
     if (!reply.ok) throw new Error(reply.statusText);
     const { sources } = await reply.json();
-    if (before === answered) show(sources); // else it may tell of the time before that wish
+    if (before === answered && !pending) show(sources); // else it may tell of the time before that wish
   } catch (error) {
     tell("closed", "Foveate cannot be reached");
     veil("Foveate cannot be reached. The picture is an old one.");
@@ -177,6 +185,7 @@ async function refresh() {
 }
 
 function show(sources) {
+  if (chosen >= sources.length) return choose(0); // another Foveate answers now
   const list = find("sources");
   if (list.children.length !== sources.length) {
     list.replaceChildren(...sources.map((source) => tab(source)));
@@ -201,6 +210,7 @@ function show(sources) {
   offer("asking", "query", source.query.join(", "));
   offer("controls", "budget", source.budget);
   offer("controls", "keyframe_interval", source.keyframe_interval);
+  if (String(source.gaze) !== String(gaze)) mark(source.gaze);
 }
 
 function offer(form, id, value) {
@@ -222,12 +232,20 @@ function tab(source) {
 
 function choose(number) {
   chosen = number;
-  gaze = null;
+  forget();
+  mark(null);
   touched.asking = touched.controls = false;
   find("query-answer").textContent = find("answer").textContent = "";
-  find("clear-gaze").disabled = true;
   watch(number);
   refresh();
+}
+
+function forget() { // one source's picture under another's name would mislead
+  if (last) last.bitmap.close();
+  last = null;
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+  delete canvas.dataset.index;
+  delete canvas.dataset.tokens;
 }
 
 function tell(state, text) {
