@@ -12,7 +12,9 @@ from urllib.parse import unquote
 from foveate.app.standard_error import standard_error
 
 _CREDENTIALS = re.compile(r"(\w://)[^\s/?#]*@")
-_KEYED = re.compile(r"(?i)([?&;/_][^=&;/?\s]*(?:pass|pwd|token|secret|key|auth)[^=&;/?\s]*=)([^&;#\s]*)")
+_KEYED = re.compile(  # as in foveate.pipeline.sources.address, which would take long to import
+    r"(?i)([?&;/_][^=&;/?\s]*(?:pas|pw|psw|token|secret|key|auth|sig|credential)[^=&;/?\s]*=)([^&;#\s]*?)(?=:?(?:[&;#\s]|$))"
+)
 _SHORTEST = 4  # a password of fewer characters is only removed where it stands in an address
 
 

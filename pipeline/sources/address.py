@@ -9,7 +9,7 @@ from pathlib import Path
 from foveate.pipeline.errors import SourceError
 
 _NUMBER = re.compile(r"%(?:0(\d+))?d")
-_SECRET = re.compile(r"(?i)([?&;/_][^=&;/?]*(?:pass|pwd|token|secret|key|auth)[^=&;/?]*=)[^&;#]*")
+_SECRET = re.compile(r"(?i)([?&;/_][^=&;/?]*(?:pas|pw|psw|token|secret|key|auth|sig|credential)[^=&;/?]*=)[^&;#]*")
 _AUTHORITY_END = re.compile(r"[/?#]")
 
 

@@ -23,6 +23,7 @@ from foveate.app.tally import Tally
         ("rtsp://user:s%40cret@camera/live", "s@cret"),
         ("http://camera/live?token=abc123", "abc123"),
         ("http://camera/live?x=1&API_KEY=abc123", "abc123"),
+        ("http://camera/live.cgi?loginuse=me&loginpas=abc123", "abc123"),
     ],
 )
 def test_a_secret_appears_nowhere(address: str, secret: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +41,11 @@ def test_a_secret_appears_nowhere(address: str, secret: str, capsys: pytest.Capt
 def test_an_address_never_seen_before_is_cleaned_too(capsys: pytest.CaptureFixture[str]) -> None:
     Console().say("from rtsp://user:pw@camera/live")
     assert capsys.readouterr().err == "from rtsp://***@camera/live\n"
+
+
+def test_what_follows_an_address_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    Console().say("http://camera/live?key=abc123: failed: no answer")
+    assert capsys.readouterr().err == "http://camera/live?key=***: failed: no answer\n"
 
 
 def test_plain_text_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
