@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 from foveate.app.standard_error import standard_error
 
-_CREDENTIALS = re.compile(r"(\w://)[^\s/?#]*@")
+_SCHEME = re.compile(r"\w\w:/+")  # its end; also with a single slash, as a path is written
+_CREDENTIALS = re.compile(r"(\w\w:/+)[^\s/?#]*@")
 _KEYED = re.compile(  # as in foveate.pipeline.sources.address, which would take long to import
     r"(?i)([?&;/_][^=&;/?\s]*(?:pas|pw|psw|token|secret|key|auth|sig|credential)[^=&;/?\s]*=)([^&;#\s]*?)(?=:?(?:[&;#\s]|$))"
 )
@@ -26,9 +27,10 @@ class Console:
 
     def learn(self, address: str) -> None:
         """Remember the secrets in ``address``: user and password, also with an unescaped / or @, and keys."""
-        _, mark, rest = address.partition("://")
-        if not mark:
+        scheme = _SCHEME.search(address)
+        if scheme is None:
             return
+        rest = address[scheme.end() :]
         login = rest.rpartition("@")[0]
         secrets = [
             login if ":" in login else "",
@@ -41,7 +43,7 @@ class Console:
         """``text`` without secrets."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
-        return _KEYED.sub(r"\1***", _CREDENTIALS.sub(r"\1***@", text)) if "://" in text else text
+        return _KEYED.sub(r"\1***", _CREDENTIALS.sub(r"\1***@", text)) if ":/" in text else text
 
     def say(self, text: str) -> None:
         """Print ``text`` as it is, cleaned."""

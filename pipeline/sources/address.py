@@ -10,6 +10,7 @@ from foveate.pipeline.errors import SourceError
 
 _NUMBER = re.compile(r"%(?:0(\d+))?d")
 _SECRET = re.compile(r"(?i)([?&;/_][^=&;/?]*(?:pas|pw|psw|token|secret|key|auth|sig|credential)[^=&;/?]*=)[^&;#]*")
+_SCHEME = re.compile(r"\w\w:/+")  # its end; also with a single slash, as a path is written
 _AUTHORITY_END = re.compile(r"[/?#]")
 
 
@@ -23,15 +24,16 @@ def redact(address: str) -> str:
 
     A password may hold '/' or '@' unescaped; where in doubt more is removed, never less.
     """
-    scheme, mark, rest = address.partition("://")
-    if not mark:
+    scheme = _SCHEME.search(address)
+    if scheme is None:
         return address
+    rest = address[scheme.end() :]
     authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
     if "@" in authority:
         rest = authority.rpartition("@")[2] + rest[len(authority) :]
     if ":" in authority and "@" in rest:
         rest = rest.rpartition("@")[2]
-    return scheme + mark + _SECRET.sub(r"\1***", rest)
+    return address[: scheme.end()] + _SECRET.sub(r"\1***", rest)
 
 
 def is_network(address: str) -> bool:

@@ -22,6 +22,7 @@ from foveate.app.tally import Tally
         ("rtsp://user:se/cr@et@camera/live", "se/cr@et"),
         ("rtsp://user:s%40cret@camera/live", "s@cret"),
         ("http://camera/live?token=abc123", "abc123"),
+        ("http:/user:secret@camera/live", "secret"),
         ("http://camera/live?x=1&API_KEY=abc123", "abc123"),
         ("http://camera/live.cgi?loginuse=me&loginpas=abc123", "abc123"),
     ],
