@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import io
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ import tyro
 from pydantic import ValidationError
 
 from foveate.app.complaints import complaint, nearest
-from foveate.app.flags import SHORT, chosen, run_flags, spelling, spellings
+from foveate.app.flags import LAYOUT, SHORT, chosen, run_flags, spelling, spellings
 from foveate.app.presets import load_preset
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.layouts import Layout, load_layout
@@ -23,6 +25,8 @@ from foveate.pipeline.settings import Settings
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII where standard output is not "utf-8"
+_NO_SOURCE = "Missing value for argument 'address'"  # of the flags of ``foveate run``
+_STAND_IN = "SOURCE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +54,23 @@ def run_arguments(arguments: Sequence[str]) -> RunArguments:
     """Parse what follows ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
     parsed, settings = parsed_settings(run_flags, arguments, "run")
     out = tuple(name for names in parsed.out for name in names)
-    sheet = _sheet(parsed)
+    sheet = _sheet(parsed, settings.source.frames)
     if sheet is not None:
         settings = _showing(settings, sheet, alone=not out and parsed.overlay is None)
     return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet, sheet)
 
 
-def _sheet(parsed: Any) -> Sheet | None:
+def _sheet(parsed: Any, frames: int | None) -> Sheet | None:
+    """The picture that is asked for, of a source of which at most ``frames`` are read."""
     layout = load_layout(parsed.layout)
-    if parsed.show_channels is None:
-        return None
     if parsed.show_frame < 0:
         raise SettingsError(f"--show-frame must be at least 0, got {parsed.show_frame}")
+    if parsed.show_channels is None:
+        if parsed.show_frame or parsed.layout != LAYOUT:
+            raise SettingsError("--show-frame and --layout need --show-channels FILE, where the picture goes")
+        return None
+    if frames is not None and parsed.show_frame >= frames:
+        raise SettingsError(f"--show-frame {parsed.show_frame} is not among the {frames} of --frames, counted from 0")
     return Sheet(parsed.show_channels, parsed.show_frame, layout)
 
 
@@ -90,7 +99,7 @@ def parsed_settings(
     parsed = parse(flags(preset), arguments, command)
     for name in ("query", "query_image", "maps", "out"):
         if () in getattr(parsed, name):
-            raise SettingsError(f"--{name} needs a value behind it; see foveate {command} --help")
+            raise SettingsError(f"--{name} needs a value behind it, beside SOURCE; see foveate {command} --help")
     if parsed.config != config:
         raise SettingsError(f"write --config with a space or = before its value, {parsed.config!r}")
     try:
@@ -119,14 +128,30 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
 
     Raises SettingsError, one line instead of tyro's box; SystemExit(0) after printing the help.
     """
+    parsed, box = _asked_of_tyro(target, arguments, command)
+    if _NO_SOURCE in box:  # perhaps because a flag before it is unknown, which tyro tells where there is one
+        box = _asked_of_tyro(target, [_STAND_IN, *arguments], command)[1] or box
+    if box:
+        known = spellings(command) if command in ("run", "live") else _parameters(target)
+        raise SettingsError(f"{_one_line(box, known)}; see foveate {command} --help")
+    return parsed
+
+
+def _asked_of_tyro(target: Callable[..., Any], arguments: Sequence[str], command: str) -> tuple[Any, str]:
+    """What tyro makes of the arguments, and the box in which it says what is wrong with them, or else nothing."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(target, prog=f"foveate {command}", args=list(arguments))
+            return tyro.cli(target, prog=f"foveate {command}", args=list(arguments)), ""
     except SystemExit as end:
         if not end.code:
             raise
-        raise SettingsError(f"{_one_line(said.getvalue(), command)}; see foveate {command} --help") from None
+        return None, said.getvalue()
+
+
+def _parameters(target: Callable[..., Any]) -> list[str]:
+    """The flags that a function's parameters are."""
+    return ["--" + name.replace("_", "-") for name in inspect.signature(target).parameters]
 
 
 def _with_negatives(arguments: Sequence[str]) -> Iterator[str]:
@@ -159,15 +184,19 @@ def _config_in(arguments: Sequence[str]) -> str | None:
     return found
 
 
-def _one_line(box: str, command: str) -> str:
+def _one_line(box: str, known: Sequence[str]) -> str:
     """The statement at the top of one of tyro's boxes."""
     rows = dropwhile(_RULE.search, _ANSI.sub("", box).splitlines()[1:])  # the first row is the title
     said = " ".join(row.strip("│ ") for row in takewhile(lambda row: not _RULE.search(row), rows))
     kind, _, rest = said.partition(": ")
     word = rest.split(", ")[0]
     if kind == "Unrecognized options":
-        hint = nearest(word, [flag for flag in spellings(command) if flag != word]).rstrip("? ")
+        if word[:1] == "-" and os.path.exists(word):  # noqa: PTH110 - pathlib raises where a name is too long
+            return f"unknown option {word}; for the file of that name write ./{word}"
+        hint = nearest(word, [flag for flag in known if flag != word]).rstrip("? ")
         return f"unknown option {word}" + (f"; {hint}?" if hint else "") if word[:1] == "-" else f"unexpected {word!r}"
     if kind.startswith("Missing from"):
         return f"{rest.split()[0]} is missing"
+    if _NO_SOURCE in said:
+        return "SOURCE is missing"
     return said[:1].lower() + said[1:].rstrip(".")

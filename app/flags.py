@@ -22,16 +22,18 @@ _PLAIN: Final = frozenset(  # no prefix
     | {("live", name) for name in ("policy", "transport", "connect_timeout", "stall_timeout", "wait")}
 )
 _OTHERWISE: Final[dict[Keys, list[str]]] = {("source", "frames"): ["--max-frames"]}
+_LISTS: Final = {"query": "TEXT", "query_image": "FILE", "maps": "NAME"}  # one entry of each, in the help
+_SIGNS: Final[dict[Any, str]] = {int: "N", float: "X", str: "TEXT"}
 SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
+LAYOUT: Final = "spec40"
+# Each command line begins with a mark: lines that begin with a letter are joined into one.
 _ABOUT: Final = """Choose the tokens of every frame of a video.
-
-  foveate run clip.mp4 > tokens.jsonl
-  foveate run clip.mp4 --budget 100 --out tokens.jsonl --overlay seen.mp4"""
+  $ foveate run clip.mp4 > tokens.jsonl
+  $ foveate run clip.mp4 --budget 100 --out tokens.jsonl --overlay seen.mp4"""
 _ABOUT_LIVE: Final = """Choose the tokens of cameras and network streams, for as long as you like.
-
-  foveate live rtsp://camera/stream --out tokens.jsonl --rotate 1h --web 127.0.0.1:8080
-  foveate live 0 --duration 10m > tokens.jsonl
-  foveate live env:DOOR @/etc/foveate/yard --out 'tokens-{}.jsonl'"""
+  $ foveate live rtsp://camera/stream --out tokens.jsonl --rotate 1h --web 127.0.0.1:8080
+  $ foveate live 0 --duration 10m > tokens.jsonl
+  $ foveate live env:DOOR @/etc/foveate/yard --out 'tokens-{}.jsonl'"""
 _LIVE_SOURCE: Final = (
     "A camera's number, /dev/videoN, or an rtsp://, rtsps://, http:// or https:// address; env:NAME or @FILE: the "
     "address is in that variable or file, where no other user sees its password."
@@ -136,7 +138,7 @@ def _showing() -> list[Flag]:
     return [
         _single("show_channels", str | None, "FILE", _SHOW_CHANNELS, None),
         _single("show_frame", int, "N", _SHOW_FRAME, 0),
-        _single("layout", str, "NAME|FILE", _LAYOUT, "spec40"),
+        _single("layout", str, "NAME|FILE", _LAYOUT, LAYOUT),
     ]
 
 
@@ -156,9 +158,9 @@ def _groups(flags: dict[Keys, Flag]) -> Iterator[Flag]:
 def _setting_flag(keys: Keys, info: FieldInfo, preset: Settings) -> Flag:
     text = " ".join((info.description or "").split())
     if _is_list(info):
-        return _repeatable(keys[-1], "TEXT", text)
+        return _repeatable(keys[-1], _LISTS[keys[-1]], text)
     kinds = (info.annotation, *get_args(info.annotation))
-    metavar = "N" if int in kinds else "X" if float in kinds else None
+    metavar = next((sign for kind, sign in _SIGNS.items() if kind in kinds), None)
     full = ["--" + ".".join(keys).replace("_", "-")] if keys in _PLAIN else []
     aliases = [*full, *_OTHERWISE.get(keys, [])]
     return _single(keys[-1], info.annotation, metavar, text, _at(preset, keys), aliases)

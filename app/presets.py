@@ -51,6 +51,8 @@ def _read(path: Path) -> dict[str, Any]:
             return tomllib.load(file)
     except OSError as error:
         raise SettingsError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except RecursionError:
+        raise SettingsError(f"{path} is not valid TOML: it is nested too deeply") from None
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path} is not a TOML file: it is not text") from error
     except tomllib.TOMLDecodeError as error:

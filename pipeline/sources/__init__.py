@@ -36,6 +36,8 @@ def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> 
         raise SourceError("the source's address is empty; give a file or a numbered pattern")
     path = Path(address)
     if not _exists(path):
+        if address == "-":
+            raise SourceError("-: there is no file of that name; for standard input give /dev/stdin")
         if is_network(address):
             raise SourceError(f"{name}: network addresses cannot be read yet; give a file")
         if is_pattern(path):

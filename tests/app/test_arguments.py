@@ -1,11 +1,12 @@
 """Flags, presets, and the one line that says what is wrong with them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from foveate.app.arguments import run_arguments
-from foveate.app.flags import leaves, spelling, spellings
+from foveate.app.arguments import parse_call, parsed_settings, run_arguments
+from foveate.app.flags import leaves, live_flags, run_flags, spelling, spellings
 from foveate.app.presets import load_preset, presets
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
@@ -62,6 +63,16 @@ def test_every_flag_appears_in_the_help(capsys: pytest.CaptureFixture[str]) -> N
     assert told.err == ""
 
 
+@pytest.mark.parametrize(("parse", "examples"), [(run_flags, 2), (live_flags, 3)])
+def test_every_example_of_the_help_has_a_line_of_its_own(
+    parse: Any, examples: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parsed_settings(parse, ["--help"], "a")
+    shown = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("$ foveate ") and line.count(" foveate ") == 1 for line in shown) == examples
+
+
 def test_a_preset_by_name_and_flags_on_top() -> None:
     assert run_arguments(["c", "--config", "stream"]).settings.allocation.memory == "stream"
     assert run_arguments(["c", "--config=stream", "--memory", "frame"]).settings.allocation.memory == "frame"
@@ -86,6 +97,7 @@ def test_the_presets_that_come_along_are_valid() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("budget = " + 2000 * "[" + 2000 * "]", "it is nested too deeply"),
         ("budgett = 3", "budgett is not a setting; did you mean budget?"),
         ("[allocation]\nmemroy = 'frame'", "allocation.memroy is not a setting; did you mean allocation.memory?"),
         ("memory = 'frame'", "memory is not a setting; did you mean allocation.memory?"),
@@ -112,6 +124,10 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, said: str) 
         ("", "SOURCE is missing; see foveate run --help"),
         ("a b", "unexpected 'b'"),
         ("a --bugdet 3", "unknown option --bugdet; did you mean --budget?"),
+        ("--query red", "SOURCE"),
+        ("--bugdet 3 a", "unknown option --bugdet; did you mean --budget?"),
+        ("--budget 3 --bugdet", "unknown option --bugdet"),
+        ("-q", "SOURCE is missing"),
         ("a --memroy frame", "did you mean --memory?"),
         ("a --cut-share 0.5", "did you mean --change.cut-share?"),
         ("a --budget many", "'many'"),
@@ -142,6 +158,21 @@ def test_a_text_where_a_preset_needs_a_list_is_told_in_plain_words(tmp_path: Pat
     with pytest.raises(SettingsError) as caught:
         load_preset(str(file))
     assert str(caught.value) == f"{file}: query must be a list such as ['red car'], got 'red car'"
+
+
+def test_the_flag_that_may_be_meant_is_one_of_the_command() -> None:
+    def paint(pictures: tuple[str, ...] = (), depths: int = 3) -> None:
+        """Paint."""
+
+    with pytest.raises(SettingsError, match="did you mean --depths"):
+        parse_call(paint, ["--depht", "5"], "paint")
+
+
+def test_a_file_that_looks_like_a_flag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("-day.mp4").touch()
+    with pytest.raises(SettingsError, match=r"for the file of that name write \./-day\.mp4"):
+        run_arguments(["-day.mp4"])
 
 
 def test_spelling_follows_the_tree() -> None:
