@@ -58,6 +58,9 @@ def test_clusters_keep_to_colours_and_say_how_large_they_are():
     assert ((distance >= 0) & (distance <= 1)).all()
     for one in np.unique(label):
         assert size[label == one] == pytest.approx((label == one).mean())
+        row, column = np.nonzero(label == one)
+        away = np.hypot(row - row.mean(), column - column.mean())
+        assert distance[label == one] == pytest.approx(away / 25, abs=1e-4)  # half the diagonal of 30x40 cells
     edge = boundary(label)
     assert (edge[:, 19:21] == 1).all()
     assert set(np.unique(edge)) == {0, 1}

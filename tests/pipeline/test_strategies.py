@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from foveate.pipeline.cascade.adaptive import complexity
 from foveate.pipeline.cascade.cluster_first import ClusterFirst
+from foveate.pipeline.cascade.culling import detailed
 from foveate.pipeline.cascade.five_stage import FiveStage
 from foveate.pipeline.cascade.foveated import Foveated
 from foveate.pipeline.cascade.problem import Problem
@@ -118,6 +119,19 @@ def test_a_reader_that_lacks_nothing_is_given_nothing(name):
     score = np.ones(geometry.grid, np.float32)
     tokens = allocate(made_up(geometry, 273, kept=kept, score=score))
     assert (tokens.lod.tolist(), tokens.row.tolist(), tokens.column.tolist()) == ([0], [3], [7])
+
+
+@pytest.mark.parametrize("level", [0, 1, 3])
+def test_the_detail_that_a_level_adds_counts_up_to_half_of_the_score(level):
+    """Root mean squares of 0, 2, 4 and 8 grey values; 4, a 64th of the range, and more count in full."""
+    geometry = Geometry(32, 32)
+    shown = np.zeros(geometry.grid, np.float32)
+    shown[:2, :2] = [[0, 256 * 2**2], [256 * 4**2, 256 * 8**2]]
+    finer = np.full(geometry.grid, 2.0**19 if level else 0, np.float32)  # what the next finer level hides already
+    errors = [finer if lod <= level else finer + shown for lod in (1, 2, 3, 4)]
+    score = np.full(geometry.grid, 0.6, np.float32)
+    worth = detailed(made_up(geometry, 4, score=score, errors=tuple(errors)), level)
+    assert worth[:2, :2] == pytest.approx(np.array([[0.3, 0.45], [0.6, 0.6]]))
 
 
 def test_adaptive_keeps_the_fewest_cells_that_hold_the_share():

@@ -264,9 +264,13 @@ def test_maps_are_handed_out_by_name():
 
 
 def test_a_fixation_builds_up_where_detail_is_spent():
-    maps = [selection.maps["fixation"] for selection in select([scene(1)] * 5, Settings(maps=("fixation",)))]
-    assert maps[0].max() == pytest.approx(0.1)
-    assert maps[1].max() == pytest.approx(0.19)
+    first, second = select([scene(1)] * 2, Settings(maps=("fixation",), budget=60))
+    assert first.maps["fixation"].max() == pytest.approx(0.1)
+    assert second.maps["fixation"].max() == pytest.approx(0.19)
+    assert len(set(first.lod.tolist())) > 2
+    for x, y, lod in zip(first.x.tolist(), first.y.tolist(), first.lod.tolist(), strict=True):
+        under = first.maps["fixation"][y // 16 - (1 << lod >> 1), x // 16 - (1 << lod >> 1)]  # its upper left cell
+        assert under == pytest.approx(0.1 / 4**lod)
 
 
 def test_gaze_moves_the_eccentricity_and_fades():
@@ -301,6 +305,16 @@ def test_attention_lands_on_the_tokens_it_was_given_to():
         feedback.add_attention(99, weights)
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         feedback.add_attention(0, weights * 2)
+
+
+def test_attention_is_taken_for_the_last_64_frames():
+    feedback = Feedback()
+    counts = [len(selection) for selection in select([scene(1)] * 70, Settings(budget=20), feedback)]
+    for index in (69, 6):
+        feedback.add_attention(index, np.ones(counts[index]))
+    for index in (5, 70):
+        with pytest.raises(ValueError, match=f"one of the last 64 frames, got frame {index}"):
+            feedback.add_attention(index, np.ones(20))
 
 
 def test_overrides_are_checked(samples):
