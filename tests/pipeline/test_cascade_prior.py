@@ -1,0 +1,64 @@
+"""What a query expects to find hidden in coarse tokens, and what detail counts where it finds nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.cascade.prior import held_with_prior, hidden_error, with_prior
+from foveate.pipeline.cpu.engine import CpuEngine
+from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.query.asked import asked
+from foveate.pipeline.settings import Settings
+
+
+def row(*values):
+    """A grid of one row."""
+    return np.array([values], np.float32)
+
+
+def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a_tenth():
+    """LOD l hides 1 - 4**-l of 64: 48, 60, 63 and 63.75. Of LOD 1's error a tenth counts, and twice the relevance."""
+    participation = row(0.0, 0.2, 0.45, 1.0)
+    errors = [row(*[error] * 4) for error in (100, 200, 300, 400)]
+    hidden = row(0, 0, 0, 64)
+    found = with_prior(errors, hidden, participation)
+    assert found[0][0] == pytest.approx([10, 50, 100, 148])
+    assert found[1][0] == pytest.approx([110, 150, 200, 260])
+    assert found[2][0] == pytest.approx([210, 250, 300, 363])
+    assert found[3][0] == pytest.approx([310, 350, 400, 463.75])
+
+
+def test_a_reader_lacks_what_is_hidden_by_the_lod_that_it_saw():
+    participation = row(0.0, 0.0, 1.0, 1.0, 1.0)
+    hidden = row(0, 0, 64, 64, 64)
+    lod = np.array([[0, 0, 0, 1, 4]], np.uint8)
+    held = held_with_prior(row(150, 50, 150, 150, 150), lod, row(*[100] * 5), hidden, participation)
+    assert held[0] == pytest.approx([60, 0, 150, 198, 213.75])  # 150 - 90; never below nothing; whole where it is asked
+
+
+def test_what_is_hidden_grows_with_the_square_of_the_relevance_whatever_the_weight():
+    weight = row(0.5, 0.05, 1.0)
+    counted = hidden_error(row(1.0, 1.0, 0.5), weight) * weight
+    assert counted[0, 0] == pytest.approx(counted[0, 1])
+    assert counted[0, 2] == pytest.approx(counted[0, 0] / 4)
+
+
+def test_in_stream_memory_a_plain_thing_that_is_asked_for_is_seen_sharply_once():
+    """A red square of 128 pixels without any detail, on grey, at rest: fine tokens on all of it, and no more."""
+    luma, cb, cr = (np.full((240, 320), value, np.uint8) for value in (128, 128, 128))
+    for plane, value in ((luma, 76), (cb, 85), (cr, 255)):  # red by BT.601, full range
+        plane[64:192, 96:224] = value
+    settings = Settings(query=("red",), budget=60, allocation={"memory": "stream"})
+    engine = CpuEngine(settings, Feedback(), asked(settings))
+    frames = (Frame(index, index / 25, luma, (cb, cr), Colour("bt601", True)) for index in range(20))
+    sharp, sent = np.zeros((15, 20), np.bool_), []
+    for step in engine.cascade(engine.pyramid(engine.upload(frames))):
+        fine = step.selection.lod == 0
+        sharp[step.selection.y[fine] // 16, step.selection.x[fine] // 16] = True
+        sent.append(np.count_nonzero(fine))
+        assert len(fine) <= 60
+    assert sharp[4:12, 6:14].all()
+    assert sum(sent[:4]) < 2 * 64  # cells of the square, and some at its rims
+    assert sent[4:] == [0] * 16
