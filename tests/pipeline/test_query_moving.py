@@ -106,6 +106,15 @@ def test_a_plain_thing_moves_as_a_whole_when_its_front_and_back_do(front, whole)
     assert found[0].max() == 0
 
 
+def test_a_region_of_more_than_a_tenth_of_the_picture_moves_only_where_it_is_seen_to():
+    shares = np.zeros((1, *GEOMETRY.grid), np.float32)
+    shares[0, 4:12, 2:14] = 1  # 96 of 800 cells
+    stirs, moved = maps(moved=-1)
+    stirs[4:12, 2] = stirs[4:12, 13] = 0.25
+    found = moving(Motion(GEOMETRY), view(stirs, moved), shares)
+    np.testing.assert_array_equal(found == 1, stirs > 0)
+
+
 def test_of_a_panning_camera_only_what_moves_another_way():
     dx, still = np.full(GEOMETRY.grid, 0.5, np.float32), np.zeros(GEOMETRY.grid, np.float32)
     dx[6:9, 6:9] = -0.5

@@ -6,6 +6,7 @@ import json
 import logging
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -110,6 +111,39 @@ def test_a_hundred_queries_cost_the_same_encoding_as_one(monkeypatch):
             for selection in stream:
                 assert selection.participation.max() > 0
     assert counts == [4, 4, 4, 4]
+
+
+def test_a_map_of_words_is_what_a_query_of_them_finds():
+    found = []
+    for query, name in (("blue", "query:small red moving"), ("small red moving", "query")):
+        with opened(query, maps=(name,), frames=20) as stream:
+            found.append([selection.maps[name] for selection in stream])
+    assert max(each.max() for each in found[1]) > 0.5
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_word_that_is_asked_for_in_several_ways_is_told_once(caplog):
+    with caplog.at_level(logging.WARNING, "foveate"), opened("car", "car", "red", maps=("query:car",)) as stream:
+        assert [message for message in caplog.messages if "'car'" in message] == [
+            note for note in stream.header.notes if "'car'" in note
+        ]
+        assert len([note for note in stream.header.notes if "'car'" in note]) == 1
+
+
+def test_what_stops_is_not_moving_any_more_although_no_later_frame_differs(tmp_path):
+    rng = np.random.default_rng(1)
+    wall = rng.integers(60, 120, (192, 320, 1), np.uint8).repeat(3, axis=2)
+    thing = rng.integers(0, 256, (48, 48, 1), np.uint8).repeat(3, axis=2)
+    for index in range(24):
+        picture = wall.copy()
+        left = 40 + 8 * min(index, 14)
+        picture[64:112, left : left + 48] = thing
+        cv2.imwrite(str(tmp_path / f"f_{index:02d}.png"), picture)
+    with open_stream(str(tmp_path / "f_%02d.png"), engine="cpu", query=["moving"], maps=("query",)) as stream:
+        moves = [float(selection.maps["query"].max()) for selection in stream]
+    assert min(moves[12:15]) > 0.9
+    assert max(moves[18:]) == 0
 
 
 def test_maps_of_words():
