@@ -125,20 +125,53 @@ EXPORT void extreme_sizes(
         }
 }
 
-/* When the cells of a region that surely move make all of it move. */
+enum { WIDE = 6 }; /* cells along a side from which on the outermost ones show too little of a thing to count on */
+
+/* When what moves in a region makes all of it move: its cells that surely move span it; or as many move at all as it has
+   rows, or columns, if those are fewer, and what surely moves or came lately is most of it and spans it, but for the
+   outermost cells where it is wide. */
 typedef struct {
-    float sure;       /* motion of such a cell */
-    double span;      /* share of the region's height and width that they must span */
-    double share;     /* of its cells, that they must be; and as many as it has rows, or columns, if those are fewer */
+    float sure;       /* motion of a cell that surely moves */
+    double span;      /* share of the region's height and width that is spanned */
+    double share;     /* of its cells, that surely move; and as many as it has rows, or columns, if those are fewer */
     double widest;    /* cells of a region, at most */
+    double most;      /* share of its cells that surely move or came lately */
 } Filling;
 
-static int32_t moves(const Region *region, const Region *seen, const Filling *rule)
+/* What is seen in a region. */
+typedef struct {
+    Region sure, lately; /* cells that surely move; those, and what came lately */
+    int32_t any;         /* cells that move at all */
+} Seen;
+
+static int32_t spans(int32_t part, int32_t whole, double span, int32_t rim)
 {
-    int32_t height = region->bottom - region->top + 1, width = region->right - region->left + 1;
-    return seen->cells && region->cells <= rule->widest && seen->cells >= rule->share * region->cells
-        && seen->cells >= least(height, width) && seen->bottom - seen->top + 1 >= rule->span * height
-        && seen->right - seen->left + 1 >= rule->span * width;
+    return part + (whole >= WIDE ? 2 * rim : 0) >= span * whole;
+}
+
+/* Whether ``part`` spans the region, with ``rim`` cells more on each side where that is wide. */
+static int32_t spanned(const Region *region, const Region *part, double span, int32_t rim)
+{
+    return spans(part->bottom - part->top + 1, region->bottom - region->top + 1, span, rim)
+        && spans(part->right - part->left + 1, region->right - region->left + 1, span, rim);
+}
+
+static int32_t moves(const Region *region, const Seen *seen, const Filling *rule)
+{
+    int32_t front = least(region->bottom - region->top + 1, region->right - region->left + 1), cells = region->cells;
+    if (cells > rule->widest || seen->any < front) return 0;
+    if (seen->sure.cells >= rule->share * cells && seen->sure.cells >= front && spanned(region, &seen->sure, rule->span, 0))
+        return 1;
+    return seen->lately.cells >= rule->most * cells && spanned(region, &seen->lately, rule->span, 1);
+}
+
+static void add(Region *region, int32_t row, int32_t column)
+{
+    region->cells++;
+    region->left = least(region->left, column);
+    region->right = greatest(region->right, column);
+    region->top = least(region->top, row);
+    region->bottom = row;
 }
 
 static void raise_region(const int32_t *label, int32_t columns, const Region *region, int32_t number, float *moving)
@@ -148,23 +181,23 @@ static void raise_region(const int32_t *label, int32_t columns, const Region *re
             if (label[at] == number) moving[at] = 1.0f;
 }
 
-/* Raise ``moving`` [grid] to 1 all over the regions that move. ``seen``: room for as many as ``regions``. */
+/* Raise ``moving`` [grid] to 1 all over the regions that move. ``came`` [grid]: what came lately, 0 or 1. ``seen``: room for
+   as many as ``regions``. */
 EXPORT void fill_regions(
     const int32_t *label, int32_t planes, int32_t rows, int32_t columns, const Region *regions, int32_t count,
-    const Filling *rule, float *moving, Region *seen)
+    const Filling *rule, const uint8_t *came, float *moving, Seen *seen)
 {
     int64_t cells = (int64_t)rows * columns;
-    for (int32_t number = 0; number < count; number++) seen[number] = (Region){0, columns, rows, 0, 0, 0};
+    Region none = {0, columns, rows, 0, 0, 0};
+    for (int32_t number = 0; number < count; number++) seen[number] = (Seen){none, none, 0};
     for (int64_t at = 0; at < cells; at++) {
-        if (moving[at] < rule->sure) continue;
-        int32_t row = (int32_t)(at / columns), column = (int32_t)(at % columns);
+        int32_t row = (int32_t)(at / columns), column = (int32_t)(at % columns), surely = moving[at] >= rule->sure;
+        if (!(moving[at] > 0.0f) && !came[at]) continue;
         for (int32_t plane = 0; plane < planes; plane++) {
-            Region *region = seen + label[plane * cells + at];
-            region->cells++;
-            region->left = least(region->left, column);
-            region->right = greatest(region->right, column);
-            region->top = least(region->top, row);
-            region->bottom = row;
+            Seen *here = seen + label[plane * cells + at];
+            here->any += moving[at] > 0.0f;
+            if (surely) add(&here->sure, row, column);
+            if (surely || came[at]) add(&here->lately, row, column);
         }
     }
     for (int32_t number = 1; number < count; number++)

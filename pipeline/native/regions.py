@@ -13,13 +13,14 @@ from foveate.pipeline.geometry import Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
 
 _MEASURES = 6  # of a region: cells, left, top, right, bottom, plane
+_SEEN = 2 * _MEASURES + 1  # of what moves in a region
 
 _INT, _FLOAT, _LONG = ctypes.c_int32, ctypes.c_float, ctypes.c_int64
 _label_regions = kernel(
     "label_regions", POINTER, _INT, POINTER, _FLOAT, _INT, _INT, *[POINTER] * 5, result=ctypes.c_int32
 )
 _extreme_sizes = kernel("extreme_sizes", POINTER, _INT, _LONG, *[POINTER] * 3)
-_fill_regions = kernel("fill_regions", POINTER, _INT, _INT, _INT, POINTER, _INT, *[POINTER] * 3)
+_fill_regions = kernel("fill_regions", POINTER, _INT, _INT, _INT, POINTER, _INT, *[POINTER] * 4)
 _weaken_small = kernel("weaken_small", POINTER, _INT, _INT, _FLOAT, _FLOAT, *[POINTER] * 5)
 
 
@@ -36,13 +37,14 @@ class Regions(NamedTuple):
 
 
 class Filling(ctypes.Structure):
-    """When the cells of a region that surely move make all of it move; see regions.c."""
+    """When what moves in a region makes all of it move; see regions.c."""
 
     _fields_ = (
         ("sure", ctypes.c_float),
         ("span", ctypes.c_double),
         ("share", ctypes.c_double),
         ("widest", ctypes.c_double),
+        ("most", ctypes.c_double),
     )
 
 
@@ -86,10 +88,13 @@ def extreme_sizes(found: Regions, size: NDArray[np.float32]) -> tuple[NDArray[np
     return smallest, largest
 
 
-def fill_regions(moving: NDArray[np.float32], found: Regions, rule: Filling) -> None:
-    """Raise ``moving``, float32[grid], to 1 all over the regions that move by the ``rule``."""
+def fill_regions(moving: NDArray[np.float32], came: Mask, found: Regions, rule: Filling) -> None:
+    """Raise ``moving``, float32[grid], to 1 all over the regions that move by the ``rule``.
+
+    ``came``, bool[grid]: cells that show what came lately.
+    """
     planes, rows, columns = found.label.shape
-    seen = np.empty_like(found.measures)
+    seen = np.empty((len(found.measures), _SEEN), np.int32)
     _fill_regions(
         address(found.label, np.int32, found.label.shape),
         planes,
@@ -98,6 +103,7 @@ def fill_regions(moving: NDArray[np.float32], found: Regions, rule: Filling) -> 
         address(found.measures, np.int32, found.measures.shape),
         len(found.measures),
         ctypes.byref(rule),
+        address(came, np.bool_, (rows, columns)),
         address(moving, np.float32, (rows, columns)),
         seen.ctypes.data,
     )

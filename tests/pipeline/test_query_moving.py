@@ -106,6 +106,23 @@ def test_a_plain_thing_moves_as_a_whole_when_its_front_and_back_do(front, whole)
     assert found[0].max() == 0
 
 
+@pytest.mark.parametrize(("waits", "whole"), [(1, True), (60, False)])
+def test_what_came_lately_moves_with_its_front_but_not_what_has_stood_for_long(waits, whole):
+    shares = np.zeros((1, *GEOMETRY.grid), np.float32)
+    shares[0, 4:8, 5:15] = 1
+    motion = Motion(GEOMETRY)
+    stirs, moved = maps(moved=0)
+    stirs[4:8, 5:15] = moved[4:8, 5:15] = 1  # a plain thing comes, and hides what rested
+    moving(motion, view(stirs, moved), shares)
+    stirs, moved = maps(moved=0)  # it rests in the cells inside it
+    for _ in range(waits):
+        assert moving(motion, view(stirs, moved), shares).max() == 0
+    stirs[4:8, 14], moved[4:8, 14] = 0.3, 1
+    found = moving(motion, view(stirs, moved), shares)
+    assert found[4:8, 14].min() == 1
+    assert (found[4:8, 5:15].min() == 1) == whole
+
+
 def test_a_region_of_more_than_a_tenth_of_the_picture_moves_only_where_it_is_seen_to():
     shares = np.zeros((1, *GEOMETRY.grid), np.float32)
     shares[0, 4:12, 2:14] = 1  # 96 of 800 cells

@@ -51,18 +51,25 @@ def test_regions_move_where_what_moves_spans_them(seed, rows, columns):
     shares = blocks.repeat(4, 1).repeat(5, 2)[:, :rows, :columns].astype(np.float32)
     before = (random.random((rows, columns)) * (random.random((rows, columns)) < 0.7)).astype(np.float32)
     sure, most = before >= 0.5, 0.4 * rows * columns
+    came = random.random((rows, columns)) < random.random()
     expected = before.copy()
     for plane in shares:
         for region in components(plane > 0):
             row, column = np.nonzero(region)
-            seen_row, seen_column = np.nonzero(region & sure)
             height, width = np.ptp(row) + 1, np.ptp(column) + 1
-            enough = len(seen_row) >= max(0.2 * len(row), min(height, width)) and len(row) <= most
-            if enough and np.ptp(seen_row) + 1 >= 0.8 * height and np.ptp(seen_column) + 1 >= 0.8 * width:
-                expected[region] = 1
+            front = min(height, width)
+            surely = len(np.nonzero(region & sure)[0]) >= max(0.2 * len(row), front)
+            lately = (region & (before > 0)).sum() >= front and (region & (sure | came)).sum() >= 0.6 * len(row)
+            for holds, part, rims in ((surely, region & sure, 0), (lately, region & (sure | came), 2)):
+                if holds and len(row) <= most:
+                    seen_row, seen_column = np.nonzero(part)
+                    down, across = (np.ptp(each) + 1 for each in (seen_row, seen_column))
+                    down, across = down + rims * (height >= 6), across + rims * (width >= 6)
+                    if down >= 0.8 * height and across >= 0.8 * width:
+                        expected[region] = 1
     moving = before.copy()
     found = label_regions(list(shares), np.ones((rows, columns), np.bool_), 0.5)
-    fill_regions(moving, found, Filling(0.5, 0.8, 0.2, most))
+    fill_regions(moving, came, found, Filling(0.5, 0.8, 0.2, most, 0.6))
     np.testing.assert_array_equal(moving, expected)
 
 

@@ -146,6 +146,26 @@ def test_what_stops_is_not_moving_any_more_although_no_later_frame_differs(tmp_p
     assert max(moves[18:]) == 0
 
 
+@pytest.mark.parametrize("step", [4, 8])
+def test_a_plain_thing_that_crosses_slowly_moves_as_a_whole_also_when_its_inside_has_long_been_alike(tmp_path, step):
+    wall = np.random.default_rng(1).integers(60, 120, (192, 320, 1), np.uint8).repeat(3, axis=2)
+    lefts = [step * (index - 14) - 80 for index in range(70)]  # it comes when the wall is known
+    for index, left in enumerate(lefts):
+        picture = wall.copy()
+        picture[64:112, max(left, 0) : max(left + 80, 0)] = 30, 30, 200
+        cv2.imwrite(str(tmp_path / f"f_{index:02d}.png"), picture)
+    checked = 0
+    with open_stream(str(tmp_path / "f_%02d.png"), engine="cpu", query=["moving"], maps=("query",)) as stream:
+        for selection, left in zip(stream, lefts, strict=True):
+            if 16 <= left <= 320 - 96:
+                checked += 1
+                whole = slice(-(-left // 16), (left + 80) // 16)
+                assert selection.maps["query"][4:7, whole].min() == 1
+                near = slice(max(left // 16 - 2, 0), left // 16 + 7)  # what it has just left differs from it as well
+                assert np.delete(selection.maps["query"], near, axis=1).max() == 0
+    assert checked > 20
+
+
 def test_maps_of_words():
     with opened("red left", frames=1, maps=("query", "query:red", "query:left")) as stream:
         maps = next(stream).maps

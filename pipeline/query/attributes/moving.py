@@ -20,11 +20,16 @@ PATIENCE = 2
 _FEW, _MANY = 0.25, 1.0  # share of a cell's samples that hide what rested there: nothing moves; all does
 _STIR = 0.2  # share of its samples that change in one frame where all of a cell moves
 _SLOW, _FAST = 0.04, 0.15  # cells per frame, against what most of the picture does: the same; another way
-_MOST, _DRIFT = 0.6, 0.02  # of the picture that changes where the camera moves; cells per frame that it moves at least
+_SHAKES, _DRIFT = (
+    0.6,
+    0.02,
+)  # of the picture that changes where the camera moves; cells per frame that it moves at least
 _KEEP, _FAINT = np.float32(0.7), np.float32(0.3)  # of a frame's motion, for the next one; what is too little to keep
 _THING = (0.5, 1.0)  # cells that move side by side: nothing to speak of; a thing
 _SURE = 0.5  # motion of a cell that speaks for its region
 _SPAN, _LEAST = 0.8, 0.08  # of a region's height and width, and of its cells, that must move for all of it to move
+_LINGERS = 50  # frames without a change for which what has come to a cell may be the inside of a thing that still moves
+_CAME, _MOST = 0.5, 0.5  # share of a cell's samples that hide what rested there: something came; of a region, that came
 _WIDE = 0.1  # of the picture: larger regions move only where they are seen to
 
 
@@ -42,7 +47,8 @@ class Motion:
         self._still = np.full(geometry.grid, PATIENCE + 1, np.int32)  # frames since the cell last changed
         self._unsure = 0  # frames until what rested can be trusted again, after the camera has moved
         self._moving = self._carried  # cell by cell
-        self._rule = Filling(_SURE, _SPAN, _LEAST, _WIDE * geometry.cells)
+        self._came = np.zeros(geometry.grid, np.bool_)  # since it last changed, to where something else rested
+        self._rule = Filling(_SURE, _SPAN, _LEAST, _WIDE * geometry.cells, _MOST)
         self._row, self._column = np.indices(geometry.grid, dtype=np.float32)
 
     def follow(self, view: View) -> None:
@@ -50,6 +56,7 @@ class Motion:
         if view.keyframe is not None and view.keyframe != "periodic":
             self._moving = self._carried = np.zeros_like(self._carried)
             self._still[:] = PATIENCE + 1
+            self._came[:] = False
             return
         stirs = view.grid["stirs"] * view.changed
         mostly = _mostly(view)
@@ -60,6 +67,7 @@ class Motion:
             if view.flow is not None:
                 now = _apart(view.flow, mostly or _median(view.flow)) * view.changed
             self._moving = self._carried = np.maximum(now, self._kept(view))
+            self._came[:] = False
         else:
             self._moving = self._in_place(view, stirs)
 
@@ -77,8 +85,9 @@ class Motion:
         if self.rests:
             return moving
         weaken_small(moving, *_THING)  # a gust in a leaf, a flap of tape, what coding leaves behind
-        if self._unsure == 0 and (moving >= _SURE).any():
-            fill_regions(moving, regions(), self._rule)  # things show no change inside, where they are plain
+        if self._unsure == 0 and moving.any():
+            lately = self._came & (self._still <= _LINGERS)
+            fill_regions(moving, lately, regions(), self._rule)  # things show no change inside, where they are plain
         return moving
 
     def _in_place(self, view: View, stirs: Map) -> Map:
@@ -87,6 +96,10 @@ class Motion:
         self._still = np.where(stirs > 0, np.int32(0), self._still + 1)
         changing = np.maximum(_ramp(stirs, 0, _STIR), self._kept(view))
         self._carried = np.where(known, np.float32(0), changing)
+        came = (
+            moved >= _CAME
+        )  # a plain thing on its way rests in the cells inside it, before long: that is no more told then
+        self._came = known & np.where(stirs >= _FEW, came, self._came | came)
         return np.where(known, _ramp(moved, _FEW, _MANY) * (self._still <= PATIENCE), changing)
 
     def _kept(self, view: View) -> Map:
@@ -103,7 +116,7 @@ class Motion:
 
 def _mostly(view: View) -> tuple[float, float] | None:
     """How far most of the picture has moved, in cells, where so much changed that it may be the camera; else None."""
-    if view.flow is None or np.count_nonzero(view.changed) < _MOST * view.changed.size:
+    if view.flow is None or np.count_nonzero(view.changed) < _SHAKES * view.changed.size:
         return None
     return _median(view.flow)
 
