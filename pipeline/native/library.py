@@ -32,8 +32,15 @@ def _load() -> ctypes.CDLL:
 
 
 def kernel(name: str, *arguments: type[Any], result: type[Any] | None = None) -> Any:
-    """The compiled function ``name``, which takes ``arguments`` (POINTER for any pointer) and returns ``result``."""
-    function = getattr(LIBRARY, name)
+    """The compiled function ``name``, which takes ``arguments`` (POINTER for any pointer) and returns ``result``.
+
+    Raises ImportError where there is none: the sources are newer than what was compiled of them.
+    """
+    function = getattr(LIBRARY, name, None)
+    if function is None:
+        raise ImportError(
+            f"the compiled kernels have no {name}: they are older than this code; install the package again"
+        )
     function.argtypes = arguments
     function.restype = result
     return function

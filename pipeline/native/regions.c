@@ -183,7 +183,7 @@ static void raise_region(const int32_t *label, int32_t columns, const Region *re
 
 /* Raise ``moving`` [grid] to 1 all over the regions that move. ``came`` [grid]: what came lately, 0 or 1. ``seen``: room for
    as many as ``regions``. */
-EXPORT void fill_regions(
+EXPORT void fill_moving(
     const int32_t *label, int32_t planes, int32_t rows, int32_t columns, const Region *regions, int32_t count,
     const Filling *rule, const uint8_t *came, float *moving, Seen *seen)
 {

@@ -20,7 +20,7 @@ _label_regions = kernel(
     "label_regions", POINTER, _INT, POINTER, _FLOAT, _INT, _INT, *[POINTER] * 5, result=ctypes.c_int32
 )
 _extreme_sizes = kernel("extreme_sizes", POINTER, _INT, _LONG, *[POINTER] * 3)
-_fill_regions = kernel("fill_regions", POINTER, _INT, _INT, _INT, POINTER, _INT, *[POINTER] * 4)
+_fill_moving = kernel("fill_moving", POINTER, _INT, _INT, _INT, POINTER, _INT, *[POINTER] * 4)
 _weaken_small = kernel("weaken_small", POINTER, _INT, _INT, _FLOAT, _FLOAT, *[POINTER] * 5)
 
 
@@ -95,7 +95,7 @@ def fill_regions(moving: NDArray[np.float32], came: Mask, found: Regions, rule: 
     """
     planes, rows, columns = found.label.shape
     seen = np.empty((len(found.measures), _SEEN), np.int32)
-    _fill_regions(
+    _fill_moving(
         address(found.label, np.int32, found.label.shape),
         planes,
         rows,
