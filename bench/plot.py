@@ -65,7 +65,7 @@ def _draw_stages(axes: Axes, cases: Sequence[Mapping[str, Any]]) -> None:
         axes.bar(range(len(cases)), heights, 0.6, bottom=bottom, label=stage["name"])
         bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
     axes.set_ylabel("busy ms per frame")
-    axes.set_title("Where the time goes; stages run at the same time, so the longest sets the pace")
+    axes.set_title("Where the time goes; stages run at the same time, as far as there are processors")
     _name_cases(axes, cases)
 
 
@@ -76,13 +76,24 @@ def _name_cases(axes: Axes, cases: Sequence[Mapping[str, Any]]) -> None:
         axes.legend(frameon=False)
 
 
+def _record(path: Path) -> dict[str, Any]:
+    """A record of ``foveate bench``. Raises OSError, and ValueError for another file."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if all({"name", "decode_fps", "pipeline_fps", "ratio", "stages"} <= case.keys() for case in record["cases"]):
+            return {name: record[name] for name in ("cases", "machine", "commit", "dirty")}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass
+    raise ValueError(f"{path} is not a record of foveate bench")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Draw the record in the first argument into the file named by the second. Returns the exit code."""
     try:
         if len(arguments) != 2:
             raise SettingsError("usage: python -m foveate.bench.plot RESULTS.json OUT.png")
         check_plot(Path(arguments[1]))
-        draw(json.loads(Path(arguments[0]).read_text(encoding="utf-8")), Path(arguments[1]))
+        draw(_record(Path(arguments[0])), Path(arguments[1]))
     except (FoveateError, OSError, ValueError) as error:
         print(f"foveate: error: {error}", file=sys.stderr)
         return 2 if isinstance(error, SettingsError) else 1

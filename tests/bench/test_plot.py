@@ -50,6 +50,16 @@ def test_without_matplotlib_one_line_names_the_extra(monkeypatch: pytest.MonkeyP
         check_plot(Path("plot.png"))
 
 
+@pytest.mark.parametrize(
+    "text", ["no JSON", "[1]", "3", "{}", '{"cases": [{"name": "one", "psnr_luma": 30}]}', '{"cases": [7]}']
+)
+def test_another_file_is_no_record(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    assert main([str(file), str(tmp_path / "plot.png")]) == 1
+    assert capsys.readouterr().err == f"foveate: error: {file} is not a record of foveate bench\n"
+
+
 @pytest.mark.parametrize("arguments", [[], ["gone.json", "plot.png"], ["results.json", "plot.jpeg2"]])
 def test_errors_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) in (1, 2)
