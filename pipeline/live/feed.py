@@ -14,6 +14,7 @@ from av.packet import Packet
 from av.video.stream import VideoStream
 
 from foveate.pipeline.errors import SourceError
+from foveate.pipeline.live.reasons import reason_unopened
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.live.trust import distrust
 from foveate.pipeline.settings import LiveSettings, SourceSettings
@@ -108,8 +109,8 @@ def _opened(target: Target, live: LiveSettings) -> InputContainer:
                 f"{target.name}: the server's certificate is not trusted: {distrusted}; give it in "
                 "live.ca_file, or believe anyone with live.verify = false (--live.no-verify)"
             ) from None
-        reason = reason_of(error) if isinstance(error, FFmpegError) else "the address cannot be encoded"
-        raise SourceError(f"{target.name}: cannot be opened: {reason}; check the address") from None
+        reason = reason_unopened(error, target.url)
+        raise SourceError(f"{target.name}: cannot be opened: {reason}") from None
 
 
 def _refuse_unverified(form: str, target: Target, live: LiveSettings) -> None:

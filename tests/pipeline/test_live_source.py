@@ -260,6 +260,17 @@ def test_a_camera_that_is_not_there(address: str) -> None:
         opened(address)
 
 
+@pytest.mark.parametrize("scheme", ["rtsp", "http", "https"])
+def test_a_host_that_is_not_known(scheme: str) -> None:
+    with pytest.raises(SourceError, match="its host name is not known; check the address and the network"):
+        open_stream(f"{scheme}://nowhere.invalid/a")
+
+
+def test_a_server_that_sends_by_tcp_only(rtsp: Any) -> None:
+    with pytest.raises(SourceError, match=r"refuses this live\.transport; choose the other one"):
+        open_stream(rtsp()[1], live={"transport": "udp"})
+
+
 def test_an_unknown_kind_of_address() -> None:
     with pytest.raises(SourceError, match="ftp:// cannot be read"):
         opened("ftp://127.0.0.1/a.mp4")
