@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_COOKIE = "foveate_token"
+_COOKIE = "foveate_token_{port}"  # cookies are shared by all ports of a host
 _OPEN = {"/healthz"}  # tells no names
 _HEADERS = [
     (b"content-security-policy", b"default-src 'self'; img-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"),
@@ -54,22 +54,24 @@ class Guard:
             host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
             known = host.strip("[]").lower() in self._hosts
             return None if known else PlainTextResponse("unknown host name\n", 400)
-        if scope["path"] in _OPEN or self._bears_token(headers):
+        cookie = _COOKIE.format(port=scope["server"][1])
+        if scope["path"] in _OPEN or self._bears_token(headers, cookie):
             return None
         query = parse_qs(scope["query_string"].decode("latin-1"))
         if self._same(query.pop("token", [""])[0]):
             rest = urlencode(query, doseq=True)
-            answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
-            answer.set_cookie(_COOKIE, self._token, httponly=True, samesite="strict")
+            path = "/" + scope["path"].lstrip("/")  # two slashes would lead to another host
+            answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
+            answer.set_cookie(cookie, self._token, httponly=True, samesite="strict")
             return answer
         return PlainTextResponse("this page wants its token: open it with ?token=...\n", 401)
 
-    def _bears_token(self, headers: Headers) -> bool:
+    def _bears_token(self, headers: Headers, name: str) -> bool:
         kind, _, value = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self._same(value.strip()):
             return True
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(name)
         except CookieError:
             return False
         return cookie is not None and self._same(cookie.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import shutil
@@ -9,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from playwright.sync_api import Page, Route, sync_playwright
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TOKEN = "a-long-token-0123"
+REFUSED = re.compile("status of (401|422)")
 WRITTEN = """(id) => {
     const field = document.getElementById(id);
     const { get, set } = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value");
@@ -88,14 +90,14 @@ def moving(start: Any, rtsp: Any, tmp_path: Path) -> Live:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    """A page in a real browser; what it logs fails the test, unless the browser itself logs a refused wish."""
+    """A page in a real browser; what it logs fails the test, unless the browser itself logs that it was refused."""
     if BROWSER is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     said: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         made = browser.new_page(viewport={"width": 1280, "height": 800})
-        made.on("console", lambda message: "status of 422" in message.text or said.append(message.text))
+        made.on("console", lambda message: REFUSED.search(message.text) or said.append(message.text))
         made.on("pageerror", lambda error: said.append(str(error)))
         yield made
         browser.close()
@@ -430,13 +432,50 @@ def test_a_token_is_asked_for(start: Any, mjpeg: Any, tmp_path: Path) -> None:
     assert live.get("status")[0] == live.get("")[0] == live.get("static/page.js")[0] == 401
     assert live.get("status", Authorization="Bearer wrong")[0] == 401
     assert live.get("status", Authorization=f"Bearer {TOKEN}")[0] == 200
-    assert live.get("status", Cookie=f"foveate_token={TOKEN}")[0] == 200
     assert live.get("healthz")[0] == 200
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     with opener.open(live.url + f"?token={TOKEN}", timeout=10) as answer:
         assert answer.url == live.url  # the token has left the address
         assert answer.status == 200
     assert TOKEN not in live.log
+
+
+def test_two_on_one_machine_do_not_lock_each_other_out(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    """A browser sends its cookies to all ports of a host."""
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    served = []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        file = folder / "token"
+        file.write_text(f"{TOKEN}-{number}")
+        live = Live(start, f"http://127.0.0.1:{mjpeg.port}/stream", folder, "--web-token", str(file))
+        opener.open(live.url + f"?token={TOKEN}-{number}", timeout=10).close()
+        served.append(live)
+    for live in served:
+        with opener.open(live.url + "status", timeout=10) as answer:
+            assert answer.status == 200
+
+
+def test_a_token_in_the_address_leads_to_no_other_host(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    live = Live(start, f"http://127.0.0.1:{mjpeg.port}/stream", tmp_path, "--web-token", str(file))
+    connection = http.client.HTTPConnection("127.0.0.1", int(live.url.rstrip("/").rpartition(":")[2]), timeout=10)
+    with closing(connection):
+        connection.request("GET", f"//example.org/a?token={TOKEN}&b=1")
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("location")) == (303, "/example.org/a?b=1")
+
+
+def test_a_page_whose_token_is_no_longer_known_says_so(start: Any, mjpeg: Any, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    live = Live(start, f"http://127.0.0.1:{mjpeg.port}/stream", tmp_path, "--web-token", str(file))
+    page.goto(live.url + f"?token={TOKEN}")
+    shown(page)
+    page.context.clear_cookies()
+    page.locator("#state").get_by_text("wants its token").wait_for()
 
 
 @pytest.mark.parametrize(

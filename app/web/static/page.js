@@ -175,13 +175,18 @@ async function refresh() {
   const before = answered;
   try {
     const reply = await fetch("/status");
+    if (reply.status === 401) return lost("Foveate wants its token: open this page with ?token=... once more");
     if (!reply.ok) throw new Error(reply.statusText);
     const { sources } = await reply.json();
     if (before === answered && !pending) show(sources); // else it may tell of the time before that wish
   } catch (error) {
-    tell("closed", "Foveate cannot be reached");
-    veil("Foveate cannot be reached. The picture is an old one.");
+    lost("Foveate cannot be reached");
   }
+}
+
+function lost(reason) {
+  tell("closed", reason);
+  veil(`${reason}. The picture is an old one.`);
 }
 
 function show(sources) {
