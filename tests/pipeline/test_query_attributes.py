@@ -290,6 +290,28 @@ def test_nothing_is_made_of_words_whose_meaning_another_turns_around(text, word,
     assert refused.notes == kept.notes
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a Light in the dark", "'Light' and 'dark'"),
+        ("left and right", "'left' and 'right'"),
+        ("red bottom top car", "'bottom' and 'top'"),
+        ("moving but still", "'moving' and 'still'"),
+    ],
+)
+def test_words_that_exclude_each_other_are_told_and_nothing_is_made_of_them(text, words):
+    compiled = AttributesEncoder().compile([Phrase(text)])
+    assert compiled.program is None
+    assert compiled.notes == (f"query {text!r}: nothing is both {words}",)
+
+
+@pytest.mark.parametrize("text", ["left centre", "top left", "small large", "dark red", "red blue", "bright light"])
+def test_words_that_can_hold_together_are_taken_together(text):
+    compiled = AttributesEncoder().compile([Phrase(text)])
+    assert compiled.program is not None
+    assert compiled.notes == ()
+
+
 @pytest.mark.parametrize("text", ["Left side", "left half", "the LEFT-hand", "object to the left"])
 def test_what_people_write_around_a_word_changes_nothing(text):
     (plain, wordy) = (AttributesEncoder().compile([Phrase(each)]).program for each in ("left", text))

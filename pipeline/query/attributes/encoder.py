@@ -52,7 +52,7 @@ def _read(text: str) -> tuple[list[Term], str]:
     found = read(text)
     subject = f"query {shortened(text)!r}:"
     if not found.unknown:
-        return found.terms, "" if found.terms else f"{subject} it names no attribute"
+        return found.terms, "" if found.terms else f"{subject} {found.hint or 'it names no attribute'}"
     words = _listed(list(dict.fromkeys(found.unknown)))
     rest = "" if found.terms else ", and so nothing of it"
     rest += f"; {found.hint}" if found.hint else ""

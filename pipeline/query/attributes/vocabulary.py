@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,6 +31,12 @@ class Ramp(NamedTuple):
         weights = np.zeros(INPUTS, np.float32)
         weights[self.input] = 1 / (self.full - self.none)
         return weights, -self.none / (self.full - self.none)
+
+    def excludes(self, other: Ramp) -> bool:
+        """Whether no value of the input is 1 by both."""
+        rising, falling = sorted((self, other), key=lambda ramp: ramp.full < ramp.none)
+        opposed = rising.full > rising.none and falling.full < falling.none
+        return self.input == other.input and opposed and rising.full > falling.full
 
 
 _LEFT, _RIGHT = Ramp(_X, 0.55, 0.4), Ramp(_X, 0.45, 0.6)
@@ -88,15 +95,15 @@ class Read(NamedTuple):
 
     terms: list[Term]
     unknown: list[str]  # words, as they were written
-    hint: str = ""  # what to write instead, where they turn the meaning of the others, of which nothing is made then
+    hint: str = ""  # why nothing is made of the others either, or what to write instead
 
 
 def read(text: str) -> Read:
     """The terms of a phrase, one or more for each word of the vocabulary. Words such as "the" count for nothing.
 
-    No terms where a word such as "not" would have to turn them around.
+    No terms where a word such as "not" would have to turn them around, and where two words exclude each other.
     """
-    ramps: dict[Ramp, None] = {}
+    ramps: dict[Ramp, str] = {}
     words = _WORD.findall(text)
     turning = [word for word in words if word.casefold() in _APART]
     if turning:
@@ -105,7 +112,10 @@ def read(text: str) -> Read:
     for word in words:
         known = VOCABULARY.get(word.casefold())
         if known is not None:
-            ramps |= dict.fromkeys(known)
+            ramps |= dict.fromkeys(known, word)
         elif word.casefold() not in _IGNORED:
             unknown.append(word)
+    for one, other in combinations(ramps, 2):
+        if one.excludes(other):
+            return Read([], [], f"nothing is both {ramps[one]!r} and {ramps[other]!r}")
     return Read([ramp.term() for ramp in ramps], unknown)
