@@ -33,7 +33,7 @@ where something is relevant, and looks again only where something changed.
 
 Exit codes: 0 done, also when the reader of standard output went away; 1 the source could not
 be read or the run failed; 2 bad arguments or configuration; 3 finished, but the source was
-damaged; 130 interrupted, 143 terminated."""
+damaged; 130 interrupted, 143 terminated, 129 the terminal was closed."""
 
 
 def entry() -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first ends the run in good order, the second ends the process at once."""
+"""Ctrl-C, SIGTERM, a closed terminal: the first ends the run in good order, the second ends the process at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Interruption:
-    """Turns the first SIGINT or SIGTERM into KeyboardInterrupt in the main thread, while it is entered.
+    """Turns the first SIGINT, SIGTERM or SIGHUP into KeyboardInterrupt in the main thread, while it is entered.
 
     A signal that the parent process ignores, as nohup does, stays ignored.
     """
@@ -31,7 +31,7 @@ class Interruption:
 
     @property
     def code(self) -> int:
-        """The exit code that goes with the signal: 130 for Ctrl-C, 143 for SIGTERM."""
+        """The exit code that goes with the signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
         return _SIGNALLED + (self.number or signal.SIGINT)
 
     def check(self) -> None:
@@ -41,7 +41,7 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._handle)
         return self
@@ -54,6 +54,8 @@ class Interruption:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.number is not None:
+            if number == signal.SIGHUP:  # a closed terminal sends it by way of the shell as well
+                return
             if os.isatty(2):
                 os.write(2, _SHOW_CURSOR)
             os._exit(_SIGNALLED + number)

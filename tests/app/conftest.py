@@ -62,6 +62,12 @@ class FakeStream:
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
+def _heed_signals() -> None:
+    """A test run in the background ignores these, and its children would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.fixture
 def start() -> Iterator[Start]:
     """Starts ``foveate`` with the given arguments, in the repository's root; what still runs at the end is killed."""
@@ -70,10 +76,7 @@ def start() -> Iterator[Start]:
     def begin(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         command = [str(Path(sys.executable).with_name("foveate")), *arguments]
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": ROOT, **options}
-        # A test run in the background ignores SIGINT, and its children would inherit that.
-        process = subprocess.Popen(
-            command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), **options
-        )
+        process = subprocess.Popen(command, preexec_fn=_heed_signals, **options)
         running.append(process)
         return process
 

@@ -129,7 +129,7 @@ def test_help_into_a_closed_pipe(command: str) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal(number: signal.Signals, code: int, start: Any, long_clip: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokens.jsonl"
     process = start("run", str(long_clip), "--out", str(file))

@@ -174,6 +174,19 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatc
     assert ended == [143]
 
 
+def test_a_closed_terminal_may_tell_it_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "_exit", lambda code: pytest.fail("ended at once"))
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with Interruption() as interruption:
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interruption.code == 129
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_slow_opening_can_be_interrupted() -> None:
     gate = threading.Event()
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
