@@ -106,8 +106,9 @@ def test_a_plain_thing_moves_as_a_whole_when_its_front_and_back_do(front, whole)
     assert found[0].max() == 0
 
 
-@pytest.mark.parametrize(("waits", "whole"), [(1, True), (60, False)])
-def test_what_came_lately_moves_with_its_front_but_not_what_has_stood_for_long(waits, whole):
+@pytest.mark.parametrize(("waits", "elsewhere", "whole"), [(1, True, True), (60, True, False), (1, False, False)])
+def test_what_came_lately_moves_with_its_front_but_not_what_has_stood_for_long(waits, elsewhere, whole):
+    """Nor where all has rested in between: a still picture is not looked at, however long it lasts."""
     shares = np.zeros((1, *GEOMETRY.grid), np.float32)
     shares[0, 4:8, 5:15] = 1
     motion = Motion(GEOMETRY)
@@ -115,6 +116,7 @@ def test_what_came_lately_moves_with_its_front_but_not_what_has_stood_for_long(w
     stirs[4:8, 5:15] = moved[4:8, 5:15] = 1  # a plain thing comes, and hides what rested
     moving(motion, view(stirs, moved), shares)
     stirs, moved = maps(moved=0)  # it rests in the cells inside it
+    stirs[-1, -1] = 0.1 if elsewhere else 0
     for _ in range(waits):
         assert moving(motion, view(stirs, moved), shares).max() == 0
     stirs[4:8, 14], moved[4:8, 14] = 0.3, 1

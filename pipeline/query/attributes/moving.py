@@ -70,6 +70,8 @@ class Motion:
             self._came[:] = False
         else:
             self._moving = self._in_place(view, stirs)
+        if self.rests and not view.changed.any():  # all has come to rest; such frames are not counted from now on
+            self._came[:] = False
 
     @property
     def rests(self) -> bool:
