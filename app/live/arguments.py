@@ -52,6 +52,8 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
     addresses = tuple(map(resolved, parsed.addresses))
     for address in addresses:
         console.learn(address)
+        if not address.strip():
+            raise SourceError("the source's address is empty; give a camera or a network address")
         if not is_live(address):
             raise SourceError(f"{shown(address)} is no camera and no network address; give files to foveate run")
     if not addresses:

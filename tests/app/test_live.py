@@ -223,6 +223,7 @@ def test_quantities() -> None:
 def test_a_file_is_sent_to_run_and_a_camera_to_live(foveate: Any, clip: str) -> None:
     assert "give files to foveate run" in foveate("live", clip)[2]
     assert "give it to foveate live" in foveate("run", "rtsp://user:pw123@camera")[2]
+    assert "the source's address is empty" in foveate("live", "")[2]
 
 
 def test_nobody_left_to_read_how_it_fares(start: Any, mjpeg: Any, tmp_path: Path) -> None:
