@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -33,7 +34,7 @@ LIVE_IN_FLIGHT = 2  # frames between a live source and the caller's next wish: m
 
 
 def open_stream(
-    source: str,
+    source: str | os.PathLike[str],
     settings: Settings | None = None,
     /,
     *,
@@ -48,6 +49,7 @@ def open_stream(
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
     of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError.
     """
+    source = os.fspath(source)
     settings = _asked_by(sinks, _overridden(settings or Settings(), overrides))
     feedback = Feedback()
     queries = asked(settings)
@@ -104,18 +106,20 @@ class Stream:
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
         notes = (*info.notes, *engine.notes, *(queries.notes if queries else ()))
-        self.header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes)
+        header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes)
+        self.header = header
         # Without sinks there is nothing to do but to hand on: that needs no thread beside one that is never left.
         output_shares: Sharing = "always" if not sinks and engine.shares_thread == "always" else False
         # One thread that makes all of a frame would stand still while the next one is about to take it.
         room = 2 if engine.shares_thread == "always" else 1
+        # No stage may hold the Stream: threads would keep one alive that nobody has any more, and its file open.
         self._runner = Runner(
             [
                 Stage("decode", lambda _: _frames(source), shares=decode_shares),
                 Stage("upload", engine.upload, shares=engine.shares_thread),
                 Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
                 Stage("cascade", engine.cascade, room, shares=engine.shares_thread),
-                Stage("output", lambda steps: _write(steps, sinks, self.header), room, shares=output_shares),
+                Stage("output", lambda steps: _write(steps, sinks, header), room, shares=output_shares),
             ],
             in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
             interrupt=self._live.cancel if self._live else None,
@@ -166,18 +170,17 @@ class Stream:
 
     def set_budget(self, budget: int) -> None:
         """Give at most ``budget`` tokens from the next frame on. Raises ValueError for what the settings refuse."""
-        self._refuse_change("budget", budget)
-        self._feedback.set_budget(budget)
+        self._feedback.set_budget(self._changed({"budget": budget}).budget)
 
     def set_keyframe_interval(self, frames: int) -> None:
         """Make a periodic keyframe every so many frames from now on. Raises ValueError for what the settings refuse."""
-        self._refuse_change("keyframe_interval", frames, "change")
-        self._feedback.keyframe_interval = frames
+        changed = self._changed({"change": {"keyframe_interval": frames}})
+        self._feedback.keyframe_interval = changed.change.keyframe_interval
 
-    def _refuse_change(self, name: str, value: int, group: str | None = None) -> None:
-        """Raise ValueError where the settings do not allow the value."""
+    def _changed(self, wishes: dict[str, Any]) -> Settings:
+        """The settings with ``wishes``. Raises ValueError where they do not allow them."""
         try:
-            _overridden(self.settings, {name: value} if group is None else {group: {name: value}})
+            return _overridden(self.settings, wishes)
         except SettingsError as error:
             raise ValueError(str(error)) from None
 
@@ -224,6 +227,7 @@ def _frames(source: Source) -> Iterator[Frame]:
 
 def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iterator[Step]:
     opened: list[Sink] = []
+    failed = False
     try:
         for sink in sinks:
             sink.open(header)
@@ -232,15 +236,21 @@ def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iter
             for sink in sinks:
                 sink.write(step.frame, step.selection)
             yield step
+    except Exception:
+        failed = True
+        raise
     finally:
-        _close_all(opened)
+        errors = _close_all(opened)
+        if errors and not failed:  # what fails after another failure may well come of it
+            raise errors[0]
 
 
-def _close_all(sinks: list[Sink]) -> None:
-    """Close every sink, also where one of them fails; then raise the first failure."""
-    try:
-        if sinks:
-            sinks[0].close()
-    finally:
-        if sinks:
-            _close_all(sinks[1:])
+def _close_all(sinks: Sequence[Sink]) -> list[Exception]:
+    """Close every sink, also where one of them fails. Returns the failures."""
+    errors: list[Exception] = []
+    for sink in sinks:
+        try:
+            sink.close()
+        except Exception as error:  # noqa: BLE001 - sinks of any make
+            errors.append(error)
+    return errors

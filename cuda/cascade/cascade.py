@@ -77,6 +77,7 @@ class Cascade:
         self._pixels = pixels
         self._settings = settings
         self._feedback = feedback
+        feedback.tell_anew()
         self._flow = flow
         self._was_fed = False
         self.budget = 0  # instead of the settings'; 0: theirs

@@ -85,6 +85,12 @@ class Feedback:
             self._queries, self._program, self._query_changed = queries, program, True
             self._news = True
 
+    def tell_anew(self) -> None:
+        """A Cascade begins, as where frames change their size: the gaze is news to it."""
+        with self._lock:
+            if self._gaze is not None:
+                self._gaze_moved = self._news = True
+
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
         """Weights float[K] in [0, 1] that the model gave to the tokens of frame ``index``, in the Selection's order.
 

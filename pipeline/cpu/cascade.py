@@ -88,6 +88,7 @@ class _Cascade:
         self._loaded = loaded
         self._settings = settings
         self._feedback = feedback
+        feedback.tell_anew()
         self._geometry = geometry
         weighed = frozenset() if loaded.scorer is None else loaded.scorer.channels
         self._read = channels_read(settings.allocation) | (weighed - {"pass1_score"})

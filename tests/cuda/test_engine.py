@@ -275,6 +275,20 @@ def test_gaze_and_attention_reach_the_device(samples: Path) -> None:
             np.testing.assert_allclose(mine.maps[name], cpu.maps[name], atol=1e-5)
 
 
+def test_a_gaze_outlives_a_change_of_size() -> None:
+    frames = [*moving((240, 320), 3), *moving((120, 500), 3, first=3)]
+    settings = Settings(maps=("eccentricity", "gaze"))
+    results = []
+    for kind in (CpuEngine, CudaEngine):
+        feedback = Feedback()
+        feedback.set_gaze((8.0, 8.0))
+        results.append(run(kind(settings, feedback), frames))
+    for cpu, mine in zip(*results, strict=True):
+        assert mine.maps["eccentricity"][0, 0] == 0.0
+        for name in settings.maps:
+            np.testing.assert_allclose(mine.maps[name], cpu.maps[name], atol=1e-5)
+
+
 def test_budget_and_interval_mid_stream(samples: Path) -> None:
     """They count from the next frame that is begun; frames on their way keep what they had."""
     with open_stream(str(samples / "pedestrians.mp4"), engine="cuda", budget=40, source={"frames": 40}) as stream:

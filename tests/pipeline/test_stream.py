@@ -1,7 +1,9 @@
 """open_stream end to end: budgets, time, memory of the reader, feedback, and what is left behind."""
 
+import gc
 import itertools
 import threading
+from pathlib import Path
 
 import av
 import cv2
@@ -11,7 +13,7 @@ import pytest
 from foveate.pipeline import open_stream
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
-from foveate.pipeline.errors import EngineError, SettingsError
+from foveate.pipeline.errors import EngineError, SettingsError, SinkError
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.settings import AllocationSettings, CacheSettings, ChangeSettings, ScoreSettings, Settings
 
@@ -317,6 +319,43 @@ def test_attention_is_taken_for_the_last_64_frames():
             feedback.add_attention(index, np.ones(20))
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_stream_that_nobody_holds_any_more_leaves_no_thread_and_no_file(samples, begun):
+    def held():
+        gc.collect()
+        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+    with open_stream(str(samples / "tree.mp4")) as stream:
+        next(stream)
+    del stream
+    before = held()
+    for _ in range(5):
+        stream = open_stream(samples / "tree.mp4")
+        if begun:
+            next(stream)
+        del stream
+    assert held() == before
+
+
+def test_what_is_changed_mid_stream_is_the_checked_value(samples):
+    with open_stream(str(samples / "tree.mp4"), source={"frames": 20}) as stream:
+        next(stream)
+        stream.set_budget("7")
+        stream.set_keyframe_interval("5")
+        late = [selection for selection in stream if selection.index > 8]
+    assert {len(selection) <= 7 for selection in late} == {True}
+    assert [selection.index for selection in late if selection.keyframe == "periodic"] == [10, 15]
+
+
+def test_a_gaze_outlives_a_change_of_size():
+    feedback = Feedback()
+    feedback.set_gaze((8.0, 8.0))
+    pictures = [scene(1)] * 2 + [scene(2, (360, 640))] * 2
+    maps = [selection.maps for selection in select(pictures, Settings(maps=("eccentricity", "gaze")), feedback)]
+    assert [each["eccentricity"][0, 0] for each in maps] == [0.0] * 4
+    assert maps[2]["gaze"][0, 0] == pytest.approx(1.0)
+
+
 def test_overrides_are_checked(samples):
     clip = str(samples / "tree.mp4")
     with pytest.raises(SettingsError, match="budget"):
@@ -374,6 +413,55 @@ def test_a_stream_left_half_way_leaves_no_thread(samples):
     with open_stream(str(samples / "pedestrians.mp4")):
         pass  # never iterated
     assert threading.active_count() == before
+
+
+class FailingSink:
+    """Fails where ``failing`` says so."""
+
+    needs_patches = needs_heat = False
+
+    def __init__(self, name, *failing):
+        self.name, self.failing, self.closed = name, failing, False
+
+    def open(self, header):
+        pass
+
+    def write(self, frame, selection):
+        self.fail("write")
+
+    def close(self):
+        self.closed = True
+        self.fail("close")
+
+    def fail(self, where):
+        if where in self.failing:
+            raise SinkError(f"{self.name} fails in {where}")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (("write", "close"), ("close",), "a fails in write"),
+        (("close",), ("write",), "b fails in write"),
+        (("close",), ("close",), "a fails in close"),
+    ],
+)
+def test_of_several_failures_of_sinks_the_first_is_told_and_all_are_closed(samples, first, second, said):
+    sinks = [FailingSink("a", *first), FailingSink("b", *second)]
+    with (
+        pytest.raises(SinkError, match=f"^{said}"),
+        open_stream(str(samples / "tree.mp4"), source={"frames": 3}, sinks=sinks) as stream,
+    ):
+        list(stream)
+    assert [sink.closed for sink in sinks] == [True, True]
+
+
+def test_a_sink_that_cannot_end_fails_a_stream_that_is_left_early(samples):
+    sink = FailingSink("a", "close")
+    stream = open_stream(str(samples / "tree.mp4"), sinks=[sink])
+    next(stream)
+    with pytest.raises(SinkError, match=r"^a fails in close"):
+        stream.close()
 
 
 def test_slow_drift_reaches_the_reader():
