@@ -5,6 +5,7 @@ Only what ``foveate --version`` needs is imported here; each command imports the
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -156,9 +157,12 @@ _COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
 def _report(error: Exception, console: Console, *, debug: bool) -> int:
     """Say in one line what went wrong, behind the traceback where one is wanted. Returns the exit code."""
     from foveate.pipeline.errors import FoveateError, SettingsError
+    from foveate.pipeline.sinks.destination import cannot_write
 
     if debug:
         console.say(traceback.format_exc().rstrip())
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:  # a print's
+        error = cannot_write("standard output", error)
     notes = getattr(error, "__notes__", ())
     place = f" ({'; '.join(notes)})" if notes else ""
     if isinstance(error, FoveateError):

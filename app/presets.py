@@ -47,8 +47,7 @@ def _find(name: str) -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors put a mark before the text
     except OSError as error:
         raise SettingsError(f"cannot read the configuration {path}: {error.strerror}") from error
     except RecursionError:

@@ -30,7 +30,7 @@ def load_layout(name: str) -> Layout:
     if name not in known and path.suffix != ".toml":
         raise SettingsError(f"{name!r} is neither a layout nor a TOML file; layouts are {', '.join(known)}")
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SettingsError(f"cannot read the layout {path}: {error.strerror}") from None
     except ValueError as error:  # not text, or not TOML

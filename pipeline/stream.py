@@ -146,7 +146,10 @@ class Stream:
         return self._runner.report()
 
     def set_gaze(self, x: float, y: float) -> None:
-        """Look at (x, y), in level-0 pixels, from the next frame on. Raises ValueError for what is no number."""
+        """Look at (x, y), in level-0 pixels, from the next frame on; it may lie outside the picture.
+
+        Raises ValueError for what is no number, or beyond a million.
+        """
         self._feedback.set_gaze((x, y))
 
     def clear_gaze(self) -> None:
@@ -156,6 +159,7 @@ class Stream:
     def set_query(self, queries: Sequence[str]) -> tuple[str, ...]:
         """Look for ``queries``, written as in the settings, from the next frame on; none: for nothing in particular.
 
+        They take the place of all that was looked for, pictures (``query_image``) as well.
         Returns what was not understood, a line each. The embeddings that are there are asked; nothing is encoded
         again. Raises ValueError for what the settings refuse, and where the stream keeps no embeddings.
         """

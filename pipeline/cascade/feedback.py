@@ -17,6 +17,7 @@ from foveate.pipeline.query.program import Program
 from foveate.pipeline.selection import Selection
 
 _REMEMBERED = 64  # frames whose tokens can still be given attention
+_FARTHEST = 1_000_000  # pixels of a gaze from the picture's corner, on either axis
 
 
 class _Remembered(NamedTuple):
@@ -66,9 +67,9 @@ class Feedback:
         self._tokens: OrderedDict[int, _Remembered] = OrderedDict()
 
     def set_gaze(self, point: tuple[float, float] | None) -> None:
-        """Look at (x, y), in level-0 pixels; None: nowhere in particular. Raises ValueError for what is no number."""
-        if point is not None and not np.isfinite(point).all():
-            raise ValueError(f"gaze must be two finite numbers, got {point}")
+        """Look at (x, y), in level-0 pixels; None: nowhere in particular. Raises ValueError for what is far off."""
+        if point is not None and not (np.abs(point) <= _FARTHEST).all():
+            raise ValueError(f"gaze must be two numbers from {-_FARTHEST} to {_FARTHEST}, got {point}")
         with self._lock:
             self._gaze, self._gaze_moved = point, True
             self._news = True

@@ -77,8 +77,7 @@ def write_scorer(path: Path, scorer: LinearScorer, comment: str = "") -> None:
 
 
 def _toml(path: Path) -> tuple[dict[str, Any], Any]:
-    with path.open("rb") as file:
-        content = tomllib.load(file)
+    content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     unknown = content.keys() - {"bias", "weights"}
     if unknown:
         raise ValueError(f"it may hold bias and [weights], not {sorted(unknown)[0]!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, hold, refuse_source
 from foveate.pipeline.sinks.json_lines import JsonLinesSink
 
+_NUMBER = re.compile("[0-9]{6}|[1-9][0-9]{6}")  # more digits are a date: no file of ours
 _BLOCK = 65_536  # bytes read at a time from the end of a file
 
 
@@ -97,7 +99,7 @@ class RotatingLinesSink:
         found = []
         for path in self._path.parent.iterdir():
             number = path.name.removeprefix(before).removesuffix(after)
-            if path.name == f"{before}{number}{after}" and len(number) >= 6 and number.isascii() and number.isdigit():
+            if path.name == f"{before}{number}{after}" and _NUMBER.fullmatch(number):
                 found.append((int(number), path))
         return sorted(found)
 

@@ -79,9 +79,10 @@ def test_a_preset_by_name_and_flags_on_top() -> None:
     assert run_arguments(["--memory", "frame", "-c", "stream", "c"]).settings.allocation.memory == "frame"
 
 
-def test_a_file_of_settings(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", ["", "\ufeff"])  # as some editors put it before the text
+def test_a_file_of_settings(mark: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text('budget = 50\nquery = ["dog"]\n[source]\nframes = 9\n')
+    file.write_text(mark + 'budget = 50\nquery = ["dog"]\n[source]\nframes = 9\n', encoding="utf-8")
     settings = run_arguments(["c", "--config", str(file), "--budget", "60"]).settings
     assert (settings.budget, settings.query, settings.source.frames) == (60, ("dog",), 9)
     assert run_arguments(["c", "--config", str(file), "--query", "cat"]).settings.query == ("cat",)

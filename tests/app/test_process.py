@@ -129,6 +129,16 @@ def test_help_into_a_closed_pipe(command: str) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["--help", "run --help", "doctor", "doctor --json"])
+def test_help_onto_a_full_disk(command: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"'{COMMAND}' {command} >/dev/full"], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("foveate: error: cannot write standard output: the disk is full")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal(number: signal.Signals, code: int, start: Any, long_clip: Path, tmp_path: Path) -> None:
     file = tmp_path / "tokens.jsonl"

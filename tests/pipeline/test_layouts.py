@@ -28,6 +28,8 @@ def test_a_file_of_ones_own_and_what_is_wrong_with_it(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text('channels = ["motion", "red"]\n')
     assert load_layout(str(file)) == ("motion", "red")
+    file.write_text('\ufeffchannels = ["red"]\n', encoding="utf-8")  # as some editors write
+    assert load_layout(str(file)) == ("red",)
     for text, said in (
         ('channels = ["motion", "rde"]', "names 'rde', which is not a channel"),
         ('channels = ["motion", "motion"]', "names 'motion' twice"),

@@ -28,6 +28,8 @@ def test_a_file_of_either_kind_gives_the_same(tmp_path):
     toml.write_text("bias = 1\n[weights]\nedges = 0.25\nnormal_x = -3\n")
     np.savez(npz, channels=np.array(["edges", "normal_x"]), weights=np.array([0.25, -3.0]), bias=1.0)
     assert read_scorer(toml) == read_scorer(npz) == LinearScorer({"edges": 0.25, "normal_x": -3.0}, 1.0)
+    toml.write_text("\ufeff" + toml.read_text(), encoding="utf-8")  # as some editors write
+    assert read_scorer(toml) == read_scorer(npz)
     write_scorer(toml, LinearScorer(PLANTED, 1 / 3), "two\nlines")
     assert read_scorer(toml) == LinearScorer(PLANTED, 1 / 3)
     assert toml.read_text().startswith("# two\n# lines\n")

@@ -138,16 +138,26 @@ def test_a_half_line_longer_than_a_block_is_cut(tmp_path: Path) -> None:
     assert indices(tmp_path / "tokens-000001.jsonl") == [0, 1, 2]
 
 
+def test_more_than_a_million_files(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.jsonl"
+    (tmp_path / "tokens-999999.jsonl").write_text("an old one")
+    write(path, range(3), Rotation(size=1, keep=2))
+    assert [indices(tmp_path / f"tokens-{number}.jsonl") for number in (1_000_000, 1_000_001)] == [[0], [1]]
+    assert not (tmp_path / "tokens-999999.jsonl").exists()
+
+
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "tokens.jsonl"
-    stranger = tmp_path / "tokens-mine.jsonl"
-    stranger.write_text("keep me")
+    for stranger in ("tokens-mine.jsonl", "tokens-20261128.jsonl", "tokens-00000001.jsonl"):
+        (tmp_path / stranger).write_text("keep me")
     write(path, range(5), Rotation(size=1, keep=2))
     assert indices(tmp_path / "tokens-000003.jsonl") == [2]
     assert indices(tmp_path / "tokens-000004.jsonl") == [3]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [
+        "tokens-00000001.jsonl",
         "tokens-000003.jsonl",
         "tokens-000004.jsonl",
+        "tokens-20261128.jsonl",
         "tokens-mine.jsonl",
         "tokens.jsonl",
     ]

@@ -283,8 +283,12 @@ def test_gaze_moves_the_eccentricity_and_fades():
     assert first.maps["eccentricity"][0, 0] == 0
     assert first.maps["gaze"][0, 0] == pytest.approx(1.0)
     assert second.maps["gaze"][0, 0] == pytest.approx(0.9)
-    with pytest.raises(ValueError, match="finite"):
-        feedback.set_gaze((float("nan"), 0.0))
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e308, -1_000_001])
+def test_a_gaze_must_be_somewhere_near(wrong):
+    with pytest.raises(ValueError, match="gaze must be two numbers from -1000000 to 1000000"):
+        Feedback().set_gaze((0.0, wrong))
 
 
 def test_attention_lands_on_the_tokens_it_was_given_to():
