@@ -141,7 +141,7 @@ async function send(wishes, where = "answer") {
     });
     answered += 1;
     answer.className = reply.ok ? "answer good" : "answer";
-    answer.textContent = reply.ok ? ["Applied.", ...notesOn(wishes, await reply.json())].join(" ") : (await reply.text()).trim();
+    answer.textContent = reply.ok ? ["Applied.", ...notesOn(wishes, await reply.json())].join("\n") : (await reply.text()).trim();
     return reply.ok;
   } catch (error) {
     answer.className = "answer";
