@@ -113,7 +113,8 @@ class LiveSettings(_Group):
     stall_timeout: float = Field(5.0, gt=0, le=600)
     """Seconds without a picture until the source counts as stalled; after twice as many it is connected anew."""
     retry_pause: float = Field(3.0, ge=0.5, le=600)
-    """Most seconds between two tries to reconnect; the first pause is half a second, each further one twice as long."""
+    """Most seconds between two tries to reconnect; the first pause is half a second, each further one twice as long,
+    until a connection has brought pictures for 3 s."""
     wait: bool = False
     """Keep trying also where the very first connection fails, instead of ending with an error."""
     verify: bool = True

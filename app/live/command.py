@@ -11,6 +11,7 @@ from foveate.app.console import Console
 from foveate.app.exits import Exit
 from foveate.app.inputs import refuse_inputs
 from foveate.app.live.arguments import LiveArguments
+from foveate.app.live.news import News
 from foveate.app.live.summary import print_live_summary
 from foveate.app.live.watch import Watch
 from foveate.app.signals import Interruption
@@ -59,11 +60,8 @@ def _watch(
     sinks: list[Sink] = [open_sink(name, arguments.rotation) for name in outputs]
     sinks += [*map(open_overlay, filter(None, [overlay])), *exhibits]
 
-    def told(_: int, status: Status) -> None:
-        if not arguments.quiet or status.state in ("stalled", "reconnecting", "failed"):
-            console.say(f"foveate: {status.name}: {status.state}" + (f": {status.reason}" if status.reason else ""))
-
-    watch = Watch(number, arguments.addresses[number], arguments.settings, sinks, told, ended.set)
+    news = News(console.say, quiet=arguments.quiet)
+    watch = Watch(number, arguments.addresses[number], arguments.settings, sinks, news, ended.set)
     for exhibit in exhibits:
         exhibit.watch = watch
     return watch
@@ -80,6 +78,7 @@ def _wait(watches: Sequence[Watch], duration: float | None, ended: threading.Eve
         ended.wait(left)
         ended.clear()
         for watch in watches:
+            watch.news.catch_up()
             if len(watches) > 1 and watch.error is not None and watch.number not in told:
                 told.add(watch.number)
                 console.warn(f"source {watch.number} is given up: {watch.error}")

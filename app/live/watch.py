@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from foveate.app.live.latency import Latencies
+from foveate.app.live.news import News
 from foveate.app.tally import Tally
 from foveate.pipeline.live.state import Status
 from foveate.pipeline.selection import Selection
@@ -27,10 +28,11 @@ class Watch:
         address: str,
         settings: Settings,
         sinks: Sequence[Sink],
-        told: Callable[[int, Status], None],
+        news: News,
         ended: Callable[[], None],
     ) -> None:
         self.number = number
+        self.news = news
         self.tally = Tally()
         self.latencies = Latencies()
         self.error: BaseException | None = None
@@ -40,7 +42,7 @@ class Watch:
         self.query_notes: tuple[str, ...] = ()  # what was not understood of a changed query
         self.status = Status(shown(address))
         self._address, self._sinks = address, sinks
-        self._told, self._ended = told, ended
+        self._ended = ended
         self._stop = threading.Event()
         self._running = threading.Event()  # cleared: paused
         self._running.set()
@@ -112,4 +114,4 @@ class Watch:
 
     def _listen(self, status: Status) -> None:
         self.status = status
-        self._told(self.number, status)
+        self.news.hear(status)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 _FIRST = 0.5  # seconds: at most two tries a second
+_LASTING = 3.0  # seconds: a connection that brought pictures for less counts as one more try in vain
 _JITTER = 0.25  # of a pause, added at random, so that many readers do not come back at the same moment
 
 
@@ -22,6 +23,7 @@ class Backoff:
         self._next = min(self._most, 2 * self._next)
         return pause
 
-    def reset(self) -> None:
-        """A picture came: the next pause is a short one."""
-        self._next = _FIRST
+    def ended(self, seconds: float) -> None:
+        """A connection ended that had brought pictures for so long: after a lasting one, the next pause is short."""
+        if seconds >= _LASTING:
+            self._next = _FIRST

@@ -45,10 +45,16 @@ class Connection:
         self.received = 0  # pictures so far
         self.arrived: float | None = None  # when the latest of them came, seconds by time.monotonic()
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
+        self._began: float | None = None  # when the first came
         self._opening = target, live, source
         self._damage = damage
         self._thread = threading.Thread(target=self._run, name="foveate-connection", daemon=True)
         self._thread.start()
+
+    @property
+    def lasted(self) -> float:
+        """Seconds from its first picture to the latest one."""
+        return 0.0 if self._began is None or self.arrived is None else self.arrived - self._began
 
     @property
     def reason(self) -> str:
@@ -85,6 +91,7 @@ class Connection:
             if number == 0 and isinstance(self.channel, Backlog):
                 self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
             now = time.monotonic()
+            self._began = now if self._began is None else self._began
             self.received, self.arrived = number + 1, now
             self.channel.put(Arrival(picture, number, stamp, now))
 

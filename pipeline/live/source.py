@@ -171,6 +171,7 @@ class LiveSource:
         """Leave a connection that ended; why it did. Raises what makes another try useless."""
         connection = self._present()
         connection.leave()
+        self._backoff.ended(connection.lasted)
         error = connection.error
         if isinstance(error, RefusedError) or (error is not None and not isinstance(error, FoveateError)):
             self._board.enter("failed", self._plain(connection.reason))
@@ -201,7 +202,6 @@ class LiveSource:
         if self._fresh:
             self._fresh = False
             self._clock.reconnected()
-            self._backoff.reset()
             self._board.connected()
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)

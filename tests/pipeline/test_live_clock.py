@@ -68,5 +68,7 @@ def test_pauses_double_and_stay_within_their_bounds() -> None:
     backoff = Backoff(3.0)
     for least, most in [(0.5, 0.625), (1.0, 1.25), (2.0, 2.5), (3.0, 3.0), (3.0, 3.0)]:
         assert least <= backoff.pause() <= most
-    backoff.reset()
+    backoff.ended(2.9)
+    assert backoff.pause() == 3.0
+    backoff.ended(3.0)
     assert backoff.pause() <= 0.625

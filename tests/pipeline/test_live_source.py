@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from foveate.pipeline.errors import SourceError
+from foveate.pipeline.live.backoff import Backoff
 from foveate.pipeline.live.state import Status
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.stream import Stream, open_stream
@@ -142,6 +143,23 @@ def test_a_sender_that_hangs_up_is_not_the_end(mjpeg: Any) -> None:
         indices = [selection.index for selection in islice(stream, 12)]
     assert indices[-1] >= 11
     assert stream.info.notes == ("no timestamps: times are those of arrival",)
+
+
+def test_a_sender_that_hangs_up_again_and_again_is_tried_less_often(
+    mjpeg: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = []
+
+    class Impatient(Backoff):
+        def pause(self) -> float:
+            pauses.append(super().pause())
+            return 0.01
+
+    monkeypatch.setattr("foveate.pipeline.live.source.Backoff", Impatient)
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?end=2", retry_pause=600) as stream:
+        list(islice(stream, 10))
+    assert all(0.5 * 2**number <= pause <= 0.625 * 2**number for number, pause in enumerate(pauses[:4]))
+    assert len(pauses) >= 4
 
 
 @pytest.mark.parametrize("scheme", ["rtsp", "http"])
