@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +25,7 @@ from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import ClipSettings, SourceSettings, settings_problem
 from foveate.pipeline.sinks.destination import try_writing, write_whole
 from foveate.pipeline.sources import open_source
+from foveate.pipeline.sources.address import exists
 
 _SOURCES = "Pictures and videos of the kind that will be looked at; numbered pictures as frame_%04d.png."
 _OUT = "Where the components go."
@@ -85,7 +85,7 @@ def _try(sources: Sequence[str], out: str) -> None:
     """Open all that will be needed, as hours may lie before it is. Raises SourceError, SinkError."""
     try_writing(Path(out))
     for address in sources:
-        pipe = os.path.exists(address) and Path(address).is_fifo()  # noqa: PTH110  (pathlib raises for long names)
+        pipe = exists(address) and Path(address).is_fifo()
         if not pipe:  # which can be read only once
             open_source(address, SourceSettings(frames=1)).close()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.sources.address import local_files
+from foveate.pipeline.sources.address import exists, local_files
 
 
 def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings) -> None:
@@ -16,7 +15,7 @@ def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings) -> N
 
     Sinks know the source by the name in their header, which holds no line breaks and the like; here it is as typed.
     """
-    for output in filter(os.path.exists, outputs):
+    for output in filter(exists, outputs):
         for role, path in _inputs(address, settings):
             if path.samefile(output):
                 raise SinkError(f"cannot write {output}: it is {role}; name another file")

@@ -1,7 +1,4 @@
-"""Where a Sink writes: refusing what must not be overwritten, and naming what went wrong.
-
-os.path tells whether something exists even where the name is too long; pathlib of Python 3.11 raises.
-"""
+"""Where a Sink writes: refusing what must not be overwritten, and naming what went wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from typing import Final
 
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.selection import Header
-from foveate.pipeline.sources.address import local_files
+from foveate.pipeline.sources.address import exists, local_files
 
 _REASONS: Final = {
     errno.ENOENT: "its directory does not exist; create it first",
@@ -39,7 +36,7 @@ def cannot_write(path: Path | str, error: OSError) -> SinkError:
 
 def refuse_source(path: Path, header: Header) -> None:
     """Raise SinkError where ``path`` is a file that the stream is read from."""
-    if os.path.exists(path) and any(path.samefile(source) for source in local_files(header.source)):  # noqa: PTH110
+    if exists(path) and any(path.samefile(source) for source in local_files(header.source)):
         raise SinkError(f"cannot write {path}: it is the source itself; name another file")
 
 
@@ -67,7 +64,7 @@ def claim(path: Path, header: Header) -> None:
 
 def try_writing(path: Path) -> None:
     """Make sure that a file can be written at ``path``; what is there stays. Raises SinkError."""
-    if os.path.isdir(path):  # noqa: PTH112
+    if os.path.isdir(path):  # noqa: PTH112 - as in sources.address.exists
         raise cannot_write(path, IsADirectoryError(errno.EISDIR, ""))
     write_whole(path, lambda part: part.touch(), keep=False)
 

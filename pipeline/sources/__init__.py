@@ -7,7 +7,7 @@ from pathlib import Path
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Source
 from foveate.pipeline.settings import SourceSettings
-from foveate.pipeline.sources.address import is_network, is_pattern, shown
+from foveate.pipeline.sources.address import exists, is_network, is_pattern, shown
 from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import Feed
 from foveate.pipeline.sources.pictures import PictureFeed
@@ -35,7 +35,7 @@ def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> 
     if not address:
         raise SourceError("the source's address is empty; give a file or a numbered pattern")
     path = Path(address)
-    if not _exists(path):
+    if not exists(path):
         if address == "-":
             raise SourceError("-: there is no file of that name; for standard input give /dev/stdin")
         if is_network(address):
@@ -43,10 +43,3 @@ def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> 
         if is_pattern(path):
             return PictureFeed(path, settings, damage)
     return ContainerFeed(path, settings)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False

@@ -64,10 +64,15 @@ def numbered_files(path: Path) -> list[Path]:
     return [entry for _, entry in sorted(found)]
 
 
+def exists(path: str | Path) -> bool:
+    """Whether there is a file or directory of that name, which may be one that no file can have."""
+    return os.path.exists(path)  # noqa: PTH110 - pathlib of Python 3.11 raises where a name is too long
+
+
 def local_files(address: str) -> list[Path]:
     """The files that are read where ``address`` is the source; none where it is no file, or there is none."""
     path = Path(address)
-    if os.path.exists(path):  # noqa: PTH110 - pathlib of Python 3.11 raises where a name is too long
+    if exists(path):
         return [path]
     try:
         return numbered_files(path) if is_pattern(path) and not is_network(address) else []

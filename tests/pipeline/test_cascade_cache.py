@@ -44,14 +44,12 @@ def test_content_comes_from_where_the_flow_points_and_identities_are_not_average
         (-0.6, 0.0, np.s_[:, :1]),
         (0.0, 0.6, np.s_[3:, :]),
         (0.0, -0.6, np.s_[:1, :]),
-        (2.6, -1.6, np.s_[:, 3:]),
+        (2.6, -1.6, (np.arange(4)[:, None] < 2) | (np.arange(6) > 2)),
     ],
 )
 def test_a_cell_whose_origin_lies_outside_is_not_reused(dx, dy, lost):
     expected = np.ones(SHAPE, np.bool_)
     expected[lost] = False
-    if dy == -1.6:
-        expected[:2] = False
     assert (cache().follow(flow(dx, dy)) == expected).all()
 
 

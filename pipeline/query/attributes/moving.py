@@ -20,10 +20,8 @@ PATIENCE = 2
 _FEW, _MANY = 0.25, 1.0  # share of a cell's samples that hide what rested there: nothing moves; all does
 _STIR = 0.2  # share of its samples that change in one frame where all of a cell moves
 _SLOW, _FAST = 0.04, 0.15  # cells per frame, against what most of the picture does: the same; another way
-_SHAKES, _DRIFT = (
-    0.6,
-    0.02,
-)  # of the picture that changes where the camera moves; cells per frame that it moves at least
+_SHAKES = 0.6  # of the picture that changes where the camera moves
+_DRIFT = 0.02  # cells per frame that it moves at least
 _KEEP, _FAINT = np.float32(0.7), np.float32(0.3)  # of a frame's motion, for the next one; what is too little to keep
 _THING = (0.5, 1.0)  # cells that move side by side: nothing to speak of; a thing
 _SURE = 0.5  # motion of a cell that speaks for its region
@@ -98,9 +96,7 @@ class Motion:
         self._still = np.where(stirs > 0, np.int32(0), self._still + 1)
         changing = np.maximum(_ramp(stirs, 0, _STIR), self._kept(view))
         self._carried = np.where(known, np.float32(0), changing)
-        came = (
-            moved >= _CAME
-        )  # a plain thing on its way rests in the cells inside it, before long: that is no more told then
+        came = moved >= _CAME  # remembered: inside a plain thing on its way, cells soon rest and no longer tell it
         self._came = known & np.where(stirs >= _FEW, came, self._came | came)
         return np.where(known, _ramp(moved, _FEW, _MANY) * (self._still <= PATIENCE), changing)
 
