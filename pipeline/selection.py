@@ -85,7 +85,7 @@ class Selection:
         if count > length:
             raise ValueError(f"length must be at least the number of tokens, {count}, got {length}")
         patches = np.zeros((length, PATCH * PATCH * 3), np.uint8)
-        patches[:count] = self.patches.reshape(count, -1)
+        patches[:count] = self.patches.reshape(count, patches.shape[1])
         coords = np.zeros((length, 2), np.int32)
         coords[:count, 0] = self.y // PATCH
         coords[:count, 1] = self.x // PATCH

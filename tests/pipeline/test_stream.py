@@ -123,6 +123,18 @@ def test_a_naflex_view_is_padded_and_marked(samples):
         selection.naflex(3)
 
 
+@pytest.mark.parametrize("length", [None, 5])
+def test_a_frame_without_tokens_has_an_empty_naflex_view(length):
+    """What a still scene comes to with stream memory."""
+    selections = list(select([scene(1)] * 10, Settings(patches=True, allocation=STREAM)))
+    assert len(selections[-1]) == 0
+    patches, coords, valid = selections[-1].naflex(length)
+    count = length or 0
+    assert (patches.shape, coords.shape, valid.shape) == ((count, 768), (count, 2), (count,))
+    assert not valid.any()
+    assert not patches.any()
+
+
 def test_a_still_scene_costs_a_streaming_reader_nothing():
     picture = scene(1)
     selections = list(select([picture] * 40, Settings(allocation=STREAM)))
