@@ -25,7 +25,7 @@ class SourceSettings(_Group):
     """Which of the file's video streams, counted from 0. Default: the one the file marks as default."""
     frames: int | None = Field(None, ge=1)
     """Stop after this many frames."""
-    rate: float = Field(25.0, gt=0, le=1000)
+    rate: float = Field(25.0, ge=1e-5, le=1000)
     """Frames per second where the source has no times: image sequences and raw streams."""
 
 

@@ -44,7 +44,17 @@ def open_container(path: Path, settings: SourceSettings, name: str) -> InputCont
     if container.format.name in _NOT_VIDEO:
         container.close()
         raise SourceError(f"{name}: not a video but text or a list; give a video file")
+    if container.format.name == "webp_pipe" and path.is_file() and _is_animated_webp(path):
+        container.close()
+        raise SourceError(f"{name}: an animated WebP, which FFmpeg does not decode; convert it to GIF or a video")
     return container
+
+
+def _is_animated_webp(path: Path) -> bool:
+    """True where the extended header has the flag of an animation (RFC 9649, 2.7)."""
+    with path.open("rb") as file:
+        head = file.read(21)
+    return len(head) == 21 and head[12:16] == b"VP8X" and bool(head[20] & 2)
 
 
 def _check_readable(path: Path, name: str) -> None:
@@ -84,7 +94,7 @@ class ContainerFeed:
         self.time_base = stream.time_base or Fraction(1, 90_000)
         self.times = _times(self._container, stream)
         self.rate = declared_rate(stream)
-        self.average_rate = self.rate if self.times != "stream" else average_rate(stream)
+        self.average_rate = average_rate(stream) if self.times in ("stream", "untold") else self.rate
         self.frames = stream.frames or None
         self.index = _index(self._container, stream)
         aspect = stream.sample_aspect_ratio
@@ -134,6 +144,6 @@ def _times(container: InputContainer, stream: VideoStream) -> Times:
     form = container.format
     if form.name.endswith("_pipe") or form.name == "image2":
         return "setting"
-    if form.flags & _NO_TIMESTAMPS or stream.start_time is None:
+    if form.flags & _NO_TIMESTAMPS:
         return "rate" if declared_rate(stream) else "setting"
-    return "stream"
+    return "stream" if stream.start_time is not None else "untold"

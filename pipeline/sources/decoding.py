@@ -17,8 +17,10 @@ from foveate.pipeline.frames import Damage
 
 PATIENCE = 1000  # packets without a single frame after which a stream (an encrypted one, say) is given up
 _MESSAGES_KEPT = 5
-Times = Literal["stream", "rate", "setting"]
-"""Where times come from: the stream, its declared frame rate, or the rate setting."""
+Times = Literal["stream", "untold", "rate", "setting"]
+"""Where times come from: the stream, its declared frame rate, or the rate setting.
+
+``untold``: from the stream, if its first picture bears a timestamp; its header does not tell."""
 
 
 class Feed(Protocol):

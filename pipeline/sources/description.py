@@ -8,7 +8,7 @@ from av.video.frame import VideoFrame
 
 from foveate.pipeline.frames import Frame, SourceInfo
 from foveate.pipeline.settings import SourceSettings
-from foveate.pipeline.sources.decoding import Feed
+from foveate.pipeline.sources.decoding import Feed, Times
 from foveate.pipeline.sources.orientation import Orientation
 from foveate.pipeline.sources.planes import unknown_matrix
 
@@ -20,14 +20,14 @@ class Opening:
     decoded: VideoFrame
     frame: Frame
     orientation: Orientation
-    start: float  # its timestamp in seconds
+    start: float | None  # its timestamp in seconds; None: it has none
     lone: bool  # it is known to be the only one
 
 
 def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) -> SourceInfo:
     """What ``info`` tells of a stream."""
     decoded, frame, orientation, lone = opening.decoded, opening.frame, opening.orientation, opening.lone
-    aspect = feed.sample_aspect
+    aspect, times = feed.sample_aspect, _settled(feed, opening)
     frames = 1 if lone else feed.frames
     if settings.frames is not None and frames is not None:
         frames = min(frames, settings.frames)
@@ -37,19 +37,28 @@ def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) 
         height=frame.height,
         fps=None if lone else feed.average_rate,
         frames=frames,
-        start=opening.start if feed.times == "stream" and not feed.decode_order else 0.0,
+        start=opening.start or 0.0 if times == "stream" and not feed.decode_order else 0.0,
         rotation=orientation.rotation,
         sample_aspect=1 / aspect if orientation.transpose else aspect,
         codec=feed.decoder.name,
         pixel_format=decoded.format.name,
-        notes=(*_time_notes(feed, lone), *_picture_notes(decoded, orientation)),
+        notes=(*_time_notes(feed, times, lone), *_picture_notes(decoded, orientation)),
     )
 
 
-def _time_notes(feed: Feed, lone: bool) -> list[str]:
-    if feed.times == "stream" or lone:
+def _settled(feed: Feed, opening: Opening) -> Times:
+    """Where the times come from, now that the first picture is known."""
+    if feed.times != "untold":
+        return feed.times
+    if opening.start is not None:
+        return "stream"
+    return "rate" if feed.rate else "setting"
+
+
+def _time_notes(feed: Feed, times: Times, lone: bool) -> list[str]:
+    if times == "stream" or lone:
         return []
-    origin = "declared rate" if feed.times == "rate" else "rate setting"
+    origin = "declared rate" if times == "rate" else "rate setting"
     return [f"times made up from the {origin}, {feed.rate:g} frames per second"]
 
 

@@ -37,7 +37,7 @@ class VideoSource:
             raise SourceError(f"{name}: no picture can be decoded; the file is damaged or not a video")
         lone = len(ahead) == 1 and feed.times != "stream"
         first = self._frame(0, ahead[0])
-        start = float((self._origin or 0) * feed.time_base)
+        start = None if self._origin is None else float(self._origin * feed.time_base)
         opening = Opening(ahead[0].item, first, self._orientations.read(ahead[0].item), start, lone)
         self.info = describe(feed, opening, settings, name)
         self._frames: Iterator[Frame] = islice(self._all(ahead), settings.frames)

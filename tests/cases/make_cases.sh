@@ -14,6 +14,8 @@ $F -ss 0.5 -i base.mp4 -c copy T6_editlist.mp4
 $F -i base.mkv -c copy -f matroska pipe:1 > T7_nocount.mkv
 $F $T -frames:v 1 $X T8_one.mp4
 for o in 2 3602 1; do $F $T -t 1 $X -output_ts_offset $o -f mpegts T9_$o.ts; done; cat T9_2.ts T9_3602.ts T9_1.ts > T9_jumps.ts
+V="-vf select='not(between(n,10,29))' -vsync vfr"; $F $T -t 2 $V -f apng T10_vfr.apng
+$F -f lavfi -i testsrc2=s=64x64:r=1/10:d=60 -vf "select='not(eq(n,3))'" -vsync vfr $X -output_ts_offset 100 T11_slides.mkv
 # geometry
 $F -f lavfi -i "color=red:s=320x240:r=30:d=1,drawbox=x=160:w=160:h=240:c=blue:t=fill" $X g.mp4
 for r in 90 180 270; do $F -i g.mp4 -c copy -metadata:s:v:0 rotate=$r G1_rot$r.mp4; done
@@ -53,6 +55,7 @@ cp I1_still.png 'I1_%d.png'; cp cover.png I1_1.png; cp I1_still.png 'I1_[a]*{b}.
 for n in 7 9 10 13; do cp seq/f_0001.png gap/a_$n.png; done; head -c 600 seq/f_0001.png > gap/a_11.png; : > gap/a_12.png; cp seq/f_0001.png gap/a_014.png
 $F -i I1_still.png -pix_fmt pal8 I2_palette.png; $F -i I1_still.png -pix_fmt gray16be I2_grey16.png; $F -i I1_still.png -pix_fmt rgba64be I2_rgba64.png
 $F -i I1_still.png I2.tiff; $F -i I1_still.png I2.bmp; $F -i I1_still.png -q:v 1 I2.jpg; $F -i I1_still.png -lossless 1 I2.webp
+$F -i I1.gif -c:v libwebp_anim I3_animated.webp
 # content
 $F -f lavfi -i color=gray:s=320x240:r=30:d=10 $X S1_static.mp4; $F -f lavfi -i color=black:s=320x240:r=30:d=2 $X S1_black.mp4; $F -f lavfi -i "color=gray:s=320x240:r=30:d=2,noise=alls=100:allf=t" $X S1_noise.mp4
 $F $T -f lavfi -i "mandelbrot=s=320x240:r=30" -filter_complex "[0]trim=duration=2,setsar=1[a];[1]trim=duration=2,setsar=1[b];[a][b]concat=n=2" $X S2_cut60.mp4

@@ -97,6 +97,22 @@ def test_t9_jumping_times(cases: Path) -> None:
     assert frames[60].seconds == pytest.approx(3601)
 
 
+@pytest.mark.parametrize(
+    ("name", "start", "expected", "fps"),
+    [
+        ("T10_vfr.apng", 0.0, [n / 30 for n in range(60) if not 10 <= n <= 29], 40 / 2),
+        ("T11_slides.mkv", 100.0, [0, 10, 20, 40, 50], 0.1),
+    ],
+)
+def test_t10_t11_timestamps_that_the_header_does_not_tell_of(
+    cases: Path, name: str, start: float, expected: list[float], fps: float
+) -> None:
+    info, frames = read(cases / name)
+    assert seconds(frames) == pytest.approx(expected, abs=1e-3)
+    assert (info.start, info.fps) == (start, pytest.approx(fps, rel=0.03))  # of two guesses of FFmpeg's, the closer
+    assert info.notes == ()
+
+
 def test_g5_sample_aspect_is_reported_not_applied(cases: Path) -> None:
     info, _ = read(cases / "G5_aspect.mp4")
     assert (info.width, info.height) == (320, 240)
@@ -131,6 +147,7 @@ def test_c4_interlaced_is_noted(cases: Path) -> None:
         ("nul\0.mp4", "not a file name"),
         ("B2_audio.m4a", "no video stream"),
         ("B5_cover.mp3", "no video stream"),
+        ("I3_animated.webp", "an animated WebP, which FFmpeg does not decode"),
     ],
 )
 def test_b1_b2_what_cannot_be_read_is_refused(
