@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.coverage import Coverage
-from foveate.pipeline.cascade.linear_scorer import LinearScorer
+from foveate.pipeline.cascade.linear_scorer import LinearScorer, check_weighable
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.geometry import CELL, Geometry
@@ -40,8 +40,12 @@ class Lessons:
     """Collects Selections with their ``maps``, and the attention given to their tokens."""
 
     def __init__(self, channels: Sequence[str]) -> None:
-        """``channels`` are the names of maps that every Selection holds."""
+        """``channels`` are the names of maps that every Selection holds.
+
+        Raises ValueError where they are none, repeated, or not such as the linear scorer weighs.
+        """
         self._channels = tuple(channels)
+        _check_channels(self._channels)
         self._values: list[NDArray[np.float32]] = []
         self._attention: list[NDArray[np.float32]] = []
 
@@ -75,9 +79,22 @@ class Lessons:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write an NPZ file that ``foveate fit-scorer`` reads: the arrays of Table. Raises OSError."""
+        """Write an NPZ file of that very name, which ``foveate fit-scorer`` reads: the arrays of Table.
+
+        Raises OSError.
+        """
         table = self.table()
-        np.savez_compressed(path, **{**table._asdict(), "channels": np.array(table.channels)})
+        with Path(path).open("wb") as file:  # NumPy adds .npz to a name
+            np.savez_compressed(file, **{**table._asdict(), "channels": np.array(table.channels)})
+
+
+def _check_channels(names: tuple[str, ...]) -> None:
+    if not names:
+        raise ValueError("there must be at least one channel")
+    if len(set(names)) < len(names):
+        raise ValueError(f"channels must differ, got {', '.join(names)}")
+    for name in names:
+        check_weighable(name)
 
 
 def read_lessons(paths: Iterable[Path]) -> Table:
@@ -105,7 +122,11 @@ def _read(path: Path) -> Table:
         raise SettingsError(f"{path} holds no lessons: there is no array {error}; Lessons.save writes them") from None
     except ValueError as error:
         raise SettingsError(f"{path} holds no lessons: {error}; Lessons.save writes them") from None
-    table = Table(tuple(arrays[0].tolist()), *arrays[1:])
+    table = Table(tuple(map(str, arrays[0].ravel().tolist())), *arrays[1:])
+    try:
+        _check_channels(table.channels)
+    except ValueError as error:
+        raise SettingsError(f"the lessons {path} cannot be learned from: {error}") from None
     if table.values.shape != (len(table.attention), len(table.channels)) or len(table.frame) != len(table.attention):
         raise SettingsError(f"{path} holds no lessons: its arrays do not fit together")
     if not (np.isfinite(table.values).all() and np.isfinite(table.attention).all()):

@@ -31,10 +31,7 @@ class LinearScorer:
 
     def __post_init__(self) -> None:
         for name, weight in self.weights.items():
-            if name not in BY_NAME:
-                raise ValueError(f"{name!r} is not a channel")
-            if name == "cluster_id":
-                raise ValueError("'cluster_id' is an identity and cannot be weighed")
+            check_weighable(name)
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not np.isfinite(weight):
                 raise ValueError(f"the weight of {name!r} must be a finite number, got {weight!r}")
         if isinstance(self.bias, bool) or not isinstance(self.bias, (int, float)) or not np.isfinite(self.bias):
@@ -53,6 +50,14 @@ class LinearScorer:
         for name in sorted(self.channels):
             total = total + np.float32(self.weights[name]) * channels[name]
         return np.clip(np.broadcast_to(total, next(iter(channels.values())).shape), 0, 1).astype(np.float32)
+
+
+def check_weighable(name: str) -> None:
+    """Raise ValueError where ``name`` is no channel, or one that is no quantity."""
+    if name not in BY_NAME:
+        raise ValueError(f"{name!r} is not a channel")
+    if name == "cluster_id":
+        raise ValueError("'cluster_id' is an identity and cannot be weighed")
 
 
 def read_scorer(path: Path) -> LinearScorer:

@@ -150,3 +150,31 @@ def test_lessons_are_checked(samples, tmp_path):
         Lessons((name,)).save(tmp_path / f"{name}.npz")
     with pytest.raises(SettingsError, match="other channels"):
         read_lessons([tmp_path / "edges.npz", tmp_path / "motion.npz"])
+
+
+@pytest.mark.parametrize(
+    ("channels", "said"),
+    [
+        (("edges", "query"), "'query' is not a channel"),
+        (("score",), "'score' is not a channel"),
+        (("edges", "cluster_id"), "an identity"),
+        (("edges", "motion", "edges"), "must differ"),
+        ((), "at least one"),
+    ],
+)
+def test_what_the_scorer_cannot_weigh_is_told_before_any_lesson(channels, said, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        Lessons(channels)
+    path = tmp_path / "earlier.npz"
+    values = np.random.default_rng(0).random((9, len(channels)), np.float32)
+    np.savez(
+        path, channels=np.array(channels, str), values=values, attention=np.ones(9, np.float32), frame=np.arange(9)
+    )
+    with pytest.raises(SettingsError, match=rf"earlier\.npz.*{said}"):
+        read_lessons([path])
+
+
+def test_lessons_lie_in_the_file_that_was_named(tmp_path):
+    Lessons(("edges",)).save(tmp_path / "monday.lessons")
+    assert [path.name for path in tmp_path.iterdir()] == ["monday.lessons"]
+    assert read_lessons([tmp_path / "monday.lessons"]).channels == ("edges",)
