@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from foveate.app.main import main
 from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.sinks import read_shards
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "channels.md").read_text(encoding="utf-8")
@@ -59,7 +61,11 @@ def test_the_depth_example_runs(samples: Path, tmp_path: Path, monkeypatch: pyte
     assert command is not None
     words = command[1].replace("clip.mp4", str(samples / "tree.mp4")).split()
     assert main([*words, "--frames", "2", "-q"]) == 0
-    assert len((tmp_path / "tokens.jsonl").read_text().splitlines()) == 3
+    header, arrays = next(read_shards(tmp_path / words[-1]))
+    assert header["config"]["maps"] == ["depth", "normal_y", "occlusion"]
+    middles = 16 * np.arange(240 // 16) + 7.5  # of the cells, in rows of pixels
+    depth = np.broadcast_to(1 - middles[:, None] / 239, (15, 20))
+    np.testing.assert_allclose(arrays["maps"][:, 0, :15, :20], [depth, depth], atol=0.01)
 
 
 def test_the_channels_that_the_page_says_are_off_are_off() -> None:
