@@ -9,7 +9,7 @@ from pathlib import Path
 
 import av
 from av.container import InputContainer
-from av.error import FFmpegError, InvalidDataError
+from av.error import ArgumentError, FFmpegError, InvalidDataError
 from av.index import IndexEntries
 from av.packet import Packet
 from av.video.stream import VideoStream
@@ -38,6 +38,8 @@ def open_container(path: Path, settings: SourceSettings, name: str) -> InputCont
         container = av.open("file:" + str(path.absolute()), options=options, metadata_errors="replace")
     except InvalidDataError:
         raise SourceError(f"{name}: not a video, or its header is missing or cut; check the file") from None
+    except ArgumentError:  # FFmpeg goes by the suffix, such as .yuv
+        raise SourceError(f"{name}: cannot be opened; pixels without a header need one: make it .y4m") from None
     except (FFmpegError, UnicodeError, ValueError) as error:
         reason = reason_of(error) if isinstance(error, FFmpegError) else "its name cannot be encoded; rename it"
         raise SourceError(f"{name}: cannot be opened: {reason}") from None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from av.codec import CodecContext
+from av.container import InputContainer
 from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
@@ -21,6 +22,20 @@ from foveate.pipeline.sources.decoding import Feed, Times, record_damage
 from foveate.pipeline.sources.streams import choose_stream
 
 _TRIES = 10  # how many of the first files may be broken
+_PICTURES = {"image2", "gif"}  # containers of pictures, beside those of FFmpeg whose names end in _pipe
+
+
+def _open_picture(file: Path, settings: SourceSettings) -> InputContainer:
+    """One file, which must be a picture: of a video, as one packet, most would be lost. Raises SourceError."""
+    container = open_container(file, settings, shown(str(file)))
+    form = container.format
+    if not (form.name.endswith("_pipe") or form.name in _PICTURES):
+        container.close()
+        raise SourceError(
+            f"{shown(str(file))}: a numbered name is for pictures such as PNG or JPEG, and this is {form.long_name}; "
+            "give one file, or convert them"
+        )
+    return container
 
 
 class PictureFeed:
@@ -42,7 +57,7 @@ class PictureFeed:
     def _find_decoder(self, settings: SourceSettings, name: str) -> VideoCodecContext:
         for file in self._files[:_TRIES]:
             try:
-                container = open_container(file, settings, shown(str(file)))
+                container = _open_picture(file, settings)
             except SourceError as error:
                 last = error
                 continue

@@ -36,7 +36,9 @@ def choose_stream(container: InputContainer, wanted: int | None, name: str) -> V
             + (f" to {len(videos) - 1}" if len(videos) > 1 else "")
         )
     if stream.codec_context is None:
-        raise SourceError(f"{name}: this installation has no decoder for its video; convert it to H.264")
+        raise SourceError(
+            f"{name}: this installation has no decoder for it; convert it (videos to H.264, pictures to PNG)"
+        )
     return stream
 
 

@@ -239,6 +239,21 @@ def test_i1_a_percent_sign_in_a_folder_is_a_plain_character(cases: Path) -> None
     assert len(read(cases / "B7 50%done/f_%04d.png")[1]) == 10
 
 
+@pytest.mark.parametrize("original", ["a.ts", "base.mp4", "T3_nopts.h264"])
+def test_i4_numbered_videos_are_refused(cases: Path, tmp_path: Path, original: str) -> None:
+    """Taken for pictures, all but one picture of each would be lost."""
+    suffix = Path(original).suffix
+    for number in (1, 2):
+        shutil.copy(cases / original, tmp_path / f"part{number}{suffix}")
+    with pytest.raises(SourceError, match=rf"part2\{suffix}: a numbered name is for pictures"):
+        open_source(str(tmp_path / f"part%d{suffix}"), SourceSettings())
+
+
+def test_i5_pixels_without_a_header(tmp_path: Path) -> None:
+    (tmp_path / "bare.yuv").write_bytes(bytes(64 * 64 * 3 // 2))
+    assert "without a header" in refused(tmp_path / "bare.yuv")
+
+
 @pytest.mark.parametrize("name", ["I1_still.png", "I1_%d.png", "I1_[a]*{b}.png", "I2.webp", "I2.jpg"])
 def test_i1_still(cases: Path, name: str) -> None:
     info, frames = read(cases / name)
