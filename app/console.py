@@ -46,8 +46,10 @@ class Console:
         return _KEYED.sub(r"\1***", _CREDENTIALS.sub(r"\1***@", text)) if ":/" in text else text
 
     def say(self, text: str) -> None:
-        """Print ``text`` as it is, cleaned."""
-        print(self.clean(text), file=standard_error(), flush=True)
+        """Print ``text`` as it is, cleaned. From any thread."""
+        stream = standard_error()
+        stream.write(f"{self.clean(text)}\n")  # in one piece, so that lines of two threads stay apart
+        stream.flush()
 
     def error(self, text: str) -> None:
         """Print one line that says why the program ends."""

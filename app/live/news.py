@@ -24,16 +24,17 @@ class News:
         self._lock = threading.Lock()
         self._told: deque[float] = deque(maxlen=_MANY)  # when the latest lines were written
         self._latest: Status | None = None  # of those that were held back
-        self._held = 0
+        self._changes = 0  # since the last line
 
     def hear(self, status: Status) -> None:
         """Take note of a change. From any thread."""
         if self._quiet and status.state not in _TROUBLE:
             return
         with self._lock:
+            self._changes += 1
             busy = len(self._told) == _MANY and self._now() - self._told[0] < _MINUTE
             if status.state not in _LAST and (busy or self._latest is not None):
-                self._latest, self._held = status, self._held + 1
+                self._latest = status
             else:
                 self._tell(status)
 
@@ -46,7 +47,7 @@ class News:
 
     def _tell(self, status: Status) -> None:
         reason = f": {status.reason}" if status.reason else ""
-        held = f" (changes since the last line: {self._held})" if self._held else ""
-        self._latest, self._held = None, 0
+        changes = f" (changes since the last line: {self._changes})" if self._changes > 1 else ""
+        self._latest, self._changes = None, 0
         self._told.append(self._now())
-        self._say(f"foveate: {status.name}: {status.state}{reason}{held}")
+        self._say(f"foveate: {status.name}: {status.state}{reason}{changes}")

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -69,6 +70,15 @@ def test_what_libraries_warn_of_is_one_line(capsys: pytest.CaptureFixture[str]) 
         logging.getLogger("foveate.pipeline").warning("told to stop: %s", "decode")
     assert capsys.readouterr().err == "foveate: warning: old thing\nfoveate: warning: told to stop: decode\n"
     assert logging.getLogger().handlers == before
+
+
+def test_a_line_is_written_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several threads at once, each has its line."""
+    written: list[str] = []
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=written.append, flush=lambda: None))
+    Console().say("one source")
+    Console().warn("another one")
+    assert written == ["one source\n", "foveate: warning: another one\n"]
 
 
 def test_a_standard_error_that_nobody_reads(monkeypatch: pytest.MonkeyPatch, fake: Any) -> None:

@@ -63,7 +63,7 @@ def test_the_end_is_told_at_once() -> None:
     news.hear(Status("camera", "failed", "refused"))
     clock.seconds += 100.0
     news.catch_up()
-    assert said[6:] == ["foveate: camera: failed: refused (changes since the last line: 1)"]
+    assert said[6:] == ["foveate: camera: failed: refused (changes since the last line: 2)"]
 
 
 def test_quiet_tells_of_trouble_only() -> None:
