@@ -17,7 +17,8 @@ def guarded(call: Callable[[], None]) -> int:
     try:
         call()
     except FFmpegError as error:
-        print(f"foveate: error: {str(error.filename).removeprefix('file:')}: {error.strerror}", file=sys.stderr)
+        place = f"{error.filename.removeprefix('file:')}: " if error.filename else ""
+        print(f"foveate: error: {place}{error.strerror}", file=sys.stderr)
         return 1
     except (FoveateError, RedCheckError) as error:
         print(f"foveate: error: {error}", file=sys.stderr)

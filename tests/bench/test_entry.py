@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from av.error import InvalidDataError
 
 from foveate.bench.encoding import looped
+from foveate.bench.entry import guarded
 from foveate.pipeline.errors import SourceError
 
 MEASURES = {
@@ -83,6 +85,14 @@ def test_files_that_are_no_video(say: Say, sound: Path, tmp_path: Path) -> None:
     ):
         code, said = say("quality", [str(path)])
         assert (code, said.splitlines()[1:]) == (1, [f"foveate: error: {path}: {reason}"])
+
+
+def test_an_error_without_a_file_names_none(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise InvalidDataError(1094995529, "Invalid data found when processing input")
+
+    assert guarded(fail) == 1
+    assert capsys.readouterr().err == "foveate: error: Invalid data found when processing input\n"
 
 
 def test_sound_cannot_be_played_again_and_again(sound: Path, tmp_path: Path) -> None:
