@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 _EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
+_BOXES = set(  # at the top level (ISO 14496-12, table 1; ISO 23009-1; QuickTime)
+    b"ftyp moov mdat free skip wide pnot udta uuid meta meco pdin moof mfra styp sidx ssix prft emsg imda".split()
+)
 
 
 def missing_bytes(path: Path) -> int:
@@ -28,15 +31,15 @@ def _announced(file: BinaryIO) -> int:
         return _gif_end(file)
     if head[:4] == _EBML.to_bytes(4, "big"):
         return _matroska_end(file)
-    if head[4:8] in (b"ftyp", b"moov", b"mdat", b"free", b"wide", b"skip"):
+    if head[4:8] in _BOXES:
         return _boxes_end(file)
     return 0
 
 
 def _boxes_end(file: BinaryIO) -> int:
-    """Where the last top-level box ends (ISO 14496-12, 4.2)."""
+    """Where the last top-level box ends (ISO 14496-12, 4.2); what follows and is none is let pass."""
     position = 0
-    while len(head := file.read(16)) >= 8:
+    while len(head := file.read(16)) >= 8 and head[4:8] in _BOXES:
         length = int.from_bytes(head[:4], "big")
         if length == 1:
             length = int.from_bytes(head[8:16], "big")

@@ -137,6 +137,15 @@ def test_a_stream_that_never_decodes_is_given_up(cases: Path, tmp_path: Path, mo
     feed.close()
 
 
+@pytest.mark.parametrize("name", ["base.mp4", "fs.mp4", "frag.mp4", "base.mkv", "base.avi", "a.ts", "I1.gif"])
+@pytest.mark.parametrize("rest", [b"written by a camera of ours\n", bytes(5000)], ids=["text", "zeros"])
+def test_what_follows_a_whole_video_is_no_damage(cases: Path, tmp_path: Path, name: str, rest: bytes) -> None:
+    whole, _ = read(cases / name)
+    (tmp_path / name).write_bytes((cases / name).read_bytes() + rest)
+    frames, damage = read(tmp_path / name)
+    assert (len(frames), damage) == (len(whole), Damage())
+
+
 def test_good_files_announce_no_missing_bytes(cases: Path) -> None:
     cut = {"B3_truncated.mp4", "B3_truncated.mkv", "B3_truncated_fragments.mp4", "B3_truncated.avi"}
     cut |= {"B3_truncated.gif", "B1_nomoov.mp4"}
