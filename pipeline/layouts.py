@@ -43,7 +43,7 @@ def _checked(content: Mapping[str, object], path: Path) -> Layout:
     if content.keys() != {"channels"} or not isinstance(channels, list) or not channels:
         raise SettingsError(f"the layout {path} must hold a list of channels, and nothing else")
     for place, name in enumerate(channels):
-        if name not in BY_NAME:
+        if not isinstance(name, str) or name not in BY_NAME:
             raise SettingsError(f"the layout {path} names {name!r}, which is not a channel")
         if name in channels[:place]:
             raise SettingsError(f"the layout {path} names {name!r} twice")

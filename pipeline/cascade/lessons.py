@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,16 +122,27 @@ def _read(path: Path) -> Table:
         raise SettingsError(f"{path} holds no lessons: there is no array {error}; Lessons.save writes them") from None
     except ValueError as error:
         raise SettingsError(f"{path} holds no lessons: {error}; Lessons.save writes them") from None
-    table = Table(tuple(map(str, arrays[0].ravel().tolist())), *arrays[1:])
+    if not _fit_together(*arrays):
+        raise SettingsError(f"{path} holds no lessons: its arrays do not fit together")
+    table = Table(tuple(arrays[0].tolist()), *arrays[1:])
     try:
         _check_channels(table.channels)
     except ValueError as error:
         raise SettingsError(f"the lessons {path} cannot be learned from: {error}") from None
-    if table.values.shape != (len(table.attention), len(table.channels)) or len(table.frame) != len(table.attention):
-        raise SettingsError(f"{path} holds no lessons: its arrays do not fit together")
     if not (np.isfinite(table.values).all() and np.isfinite(table.attention).all()):
         raise SettingsError(f"{path} holds numbers that are not finite")
     return table
+
+
+def _fit_together(channels: NDArray[Any], values: NDArray[Any], attention: NDArray[Any], frame: NDArray[Any]) -> bool:
+    """True where shapes and kinds are those of Table."""
+    kinds = (channels.dtype.kind, values.dtype.kind, attention.dtype.kind, frame.dtype.kind)
+    return (
+        all(kind in allowed for kind, allowed in zip(kinds, ("U", "fiu", "fiu", "iu"), strict=True))
+        and channels.ndim == attention.ndim == 1
+        and values.shape == (len(attention), len(channels))
+        and frame.shape == attention.shape
+    )
 
 
 def fit_scorer(table: Table, ridge: float = 1e-3) -> Learned:

@@ -6,6 +6,7 @@ arrays ``channels``, their names, and ``weights`` of one length, and ``bias``, a
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.npz import npz_arrays
 
 Map = NDArray[np.float32]
+_LARGEST = 1e30  # of a weight: sums of products stay finite in float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,8 @@ class LinearScorer:
     def __post_init__(self) -> None:
         for name, weight in self.weights.items():
             check_weighable(name)
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not np.isfinite(weight):
-                raise ValueError(f"the weight of {name!r} must be a finite number, got {weight!r}")
-        if isinstance(self.bias, bool) or not isinstance(self.bias, (int, float)) or not np.isfinite(self.bias):
-            raise ValueError(f"bias must be a finite number, got {self.bias!r}")
+            _check_number(f"the weight of {name!r}", weight)
+        _check_number("bias", self.bias)
         if not self.weights:
             raise ValueError("there must be at least one weight")
 
@@ -50,6 +50,13 @@ class LinearScorer:
         for name in sorted(self.channels):
             total = total + np.float32(self.weights[name]) * channels[name]
         return np.clip(np.broadcast_to(total, next(iter(channels.values())).shape), 0, 1).astype(np.float32)
+
+
+def _check_number(what: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
+        raise ValueError(f"{what} must be a finite number, got {value!r}")
+    if abs(value) > _LARGEST:
+        raise ValueError(f"{what} must be at most {_LARGEST:g} either way")
 
 
 def check_weighable(name: str) -> None:
@@ -94,5 +101,9 @@ def _toml(path: Path) -> tuple[dict[str, Any], Any]:
 
 def _npz(path: Path) -> tuple[dict[str, Any], Any]:
     content = npz_arrays(path)
-    names, weights = content["channels"].tolist(), content["weights"].tolist()
-    return dict(zip(names, weights, strict=True)), content.get("bias", np.zeros(())).item()
+    names, weights, bias = content["channels"], content["weights"], content.get("bias", np.zeros(()))
+    if names.dtype.kind != "U" or names.ndim != 1 or weights.shape != names.shape or bias.size != 1:
+        raise ValueError("channels must be a list of names, weights one of as many numbers, bias a number")
+    if len(set(names.tolist())) < len(names):
+        raise ValueError(f"channels must differ, got {', '.join(names.tolist())}")
+    return dict(zip(names.tolist(), weights.tolist(), strict=True)), bias.item()

@@ -32,6 +32,7 @@ def test_a_file_of_ones_own_and_what_is_wrong_with_it(tmp_path):
     assert load_layout(str(file)) == ("red",)
     for text, said in (
         ('channels = ["motion", "rde"]', "names 'rde', which is not a channel"),
+        ('channels = [["motion"]]', "names ['motion'], which is not a channel"),
         ('channels = ["motion", "motion"]', "names 'motion' twice"),
         ("channels = []", "must hold a list of channels"),
         ('chanels = ["red"]', "must hold a list of channels"),

@@ -48,6 +48,9 @@ def test_a_file_of_either_kind_gives_the_same(tmp_path):
         ("bias = inf\n[weights]\nedges = 1\n", "bias must be a finite number, got inf"),
         ("wieghts = 1\n", "it may hold bias and [weights], not 'wieghts'"),
         ("[weights\n", "Expected"),
+        (f"[weights]\nedges = {10**31}\n", "the weight of 'edges' must be at most 1e+30 either way"),
+        (f"bias = -{10**400}\n[weights]\nedges = 1\n", "bias must be at most 1e+30 either way"),
+        ("[weights]\nedges = 1e39\nmotion = -1e39\n", "the weight of 'edges' must be at most 1e+30 either way"),
     ],
 )
 def test_a_wrong_file_is_one_line(text, said, tmp_path):
@@ -72,6 +75,45 @@ def test_what_is_no_file_is_one_line_as_well(tmp_path):
     np.savez(tmp_path / "short.npz", channels=np.array(["edges"]), weights=np.ones(2))
     with pytest.raises(SettingsError, match=r"short\.npz"):
         read_scorer(tmp_path / "short.npz")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"channels": "edges", "weights": 1.0}, "a list of names"),
+        ({"channels": [["edges"]], "weights": [[1.0]]}, "a list of names"),
+        ({"channels": [1], "weights": [1.0]}, "a list of names"),
+        ({"channels": ["edges"], "weights": [1.0], "bias": [1.0, 2.0]}, "bias a number"),
+        ({"channels": ["edges", "edges"], "weights": [1.0, 2.0]}, "must differ"),
+        ({"channels": ["edges"], "weights": [1j]}, "the weight of 'edges' must be a finite number"),
+    ],
+)
+def test_arrays_that_are_no_weights_are_one_line(arrays, said, tmp_path):
+    np.savez(tmp_path / "w.npz", **{name: np.array(value) for name, value in arrays.items()})
+    with pytest.raises(SettingsError, match=rf"w\.npz cannot be used: .*{said}"):
+        read_scorer(tmp_path / "w.npz")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"channels": np.array("edges")},
+        {"values": np.zeros((3, 2))},
+        {"values": np.zeros((3, 1), complex)},
+        {"attention": np.array(["a", "b", "c"])},
+        {"attention": np.zeros((3, 1))},
+        {"attention": np.array(1.0)},
+        {"frame": np.array(["a", "b", "c"])},
+        {"frame": np.zeros((3, 1), int)},
+    ],
+)
+def test_arrays_that_are_no_lessons_are_one_line(wrong, tmp_path):
+    good = {"channels": np.array(["edges"]), "values": np.zeros((3, 1)), "attention": np.ones(3), "frame": np.arange(3)}
+    np.savez(tmp_path / "good.npz", **good)
+    assert len(read_lessons([tmp_path / "good.npz"]).attention) == 3
+    np.savez(tmp_path / "wrong.npz", **(good | wrong))
+    with pytest.raises(SettingsError, match=r"wrong\.npz holds no lessons: its arrays do not fit together"):
+        read_lessons([tmp_path / "wrong.npz"])
 
 
 def planted(tokens, noise, seed=0):
