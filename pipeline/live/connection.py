@@ -20,6 +20,7 @@ from foveate.pipeline.live.allocator import give_back
 from foveate.pipeline.live.backlog import Backlog
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.pace import Pace
+from foveate.pipeline.live.played import Played
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.decoding import FrameDecoder
@@ -39,13 +40,22 @@ class Arrival(NamedTuple):
 class Connection:
     """Starts to connect at once. ``channel`` carries Arrivals, and ends when the connection does."""
 
-    def __init__(self, target: Target, live: LiveSettings, source: SourceSettings, damage: Damage) -> None:
+    def __init__(
+        self,
+        target: Target,
+        live: LiveSettings,
+        source: SourceSettings,
+        damage: Damage,
+        earlier: Connection | None = None,
+    ) -> None:
+        """``earlier``: the connection before this one. What of HLS that brought is not brought again."""
         self.channel = Backlog() if live.policy == "latest" else Channel(_EVERY_DEPTH, "wait")
         self.feed: LiveFeed | None = None  # set before the first Arrival
         self.received = 0  # pictures so far
         self.arrived: float | None = None  # when the latest of them came, seconds by time.monotonic()
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
         self._began: float | None = None  # when the first came
+        self._played: Played = Played(None if earlier is None else earlier._played)
         self._opening = target, live, source
         self._damage = damage
         self._thread = threading.Thread(target=self._run, name="foveate-connection", daemon=True)
@@ -84,16 +94,18 @@ class Connection:
 
     def _decode(self, feed: LiveFeed) -> None:
         tick, pace = float(feed.time_base), Pace()
-        for number, picture in enumerate(FrameDecoder(feed, self._damage).frames()):
+        for picture in FrameDecoder(feed, self._damage).frames():
             stamp = picture.pts * tick if feed.stamped and picture.pts is not None else None
             if feed.bursts:
+                if self._played.again(stamp, picture):
+                    continue
                 time.sleep(pace.pause(stamp, time.monotonic()))
-            if number == 0 and isinstance(self.channel, Backlog):
+            if self.received == 0 and isinstance(self.channel, Backlog):
                 self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
             now = time.monotonic()
             self._began = now if self._began is None else self._began
-            self.received, self.arrived = number + 1, now
-            self.channel.put(Arrival(picture, number, stamp, now))
+            self.received, self.arrived = self.received + 1, now
+            self.channel.put(Arrival(picture, self.received - 1, stamp, now))
 
     def next(self, limit: float) -> Any:
         """The next Arrival, or END. Raises TimeoutError after ``limit`` seconds, and Cancelled."""

@@ -115,7 +115,7 @@ class LiveSource:
     def _connect(self) -> None:
         self._board.tried()
         self._fresh = True
-        connection = Connection(self._target, self._live, self._source, self.damage)
+        connection = Connection(self._target, self._live, self._source, self.damage, self._connection)
         self._connection = connection
         if self._cancelled.is_set():  # it was not there yet to be left
             connection.leave()
