@@ -125,13 +125,19 @@ def record_of(selection: Selection, size: tuple[int, int]) -> dict[str, Any]:
 def read_json_lines(path: str | Path) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
     """The header and an iterator of the records of a JSON lines file; a last half line is passed over.
 
-    Raises ValueError where even the header is not whole, OSError where the file cannot be read.
+    Raises ValueError where even the header is not whole, or is none, OSError where the file cannot be read.
     """
     with Path(path).open("rb") as file:
         first = file.readline()
     if not first.endswith(b"\n"):
         raise ValueError(f"{path} must begin with a whole header line, got {len(first)} bytes")
-    return orjson.loads(first), _records(Path(path))
+    try:
+        header = orjson.loads(first)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or "foveate" not in header:
+        raise ValueError(f"{path} must begin with the header of Foveate's JSON lines; it is another file")
+    return header, _records(Path(path))
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

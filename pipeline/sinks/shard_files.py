@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from foveate.pipeline.npz import npz_arrays
 from foveate.pipeline.sinks.shards import Arrays, ShardSink, shard_path
 
 
@@ -43,23 +44,30 @@ def save_safetensors(path: Path, arrays: Arrays, header: str) -> None:
 def read_shards(path: str | Path) -> Iterator[tuple[dict[str, Any], Arrays]]:
     """Header and arrays of each shard of ``out.npz`` or ``out.safetensors``, in order, one at a time.
 
-    Raises FileNotFoundError.
+    Raises OSError where a file cannot be read, ValueError where it is not such a shard.
     """
     first = Path(path)
-    load = _load_safetensors if first.suffix.lower() == ".safetensors" else _load_npz
     number, current = 0, first
     while number == 0 or current.exists():
-        header, arrays = load(current)
-        yield json.loads(header), arrays
+        yield _load(current)
         number += 1
         current = shard_path(first, number)
 
 
+def _load(path: Path) -> tuple[dict[str, Any], Arrays]:
+    read = _load_safetensors if path.suffix.lower() == ".safetensors" else _load_npz
+    try:
+        header, arrays = read(path)
+        return json.loads(header), arrays
+    except (KeyError, ValueError, SafetensorError):
+        raise ValueError(f"{path} must be a shard that Foveate wrote; it is another file, or cut short") from None
+
+
 def _load_npz(path: Path) -> tuple[str, Arrays]:
-    with np.load(path, allow_pickle=False) as archive:
-        return str(archive["header"]), {name: archive[name] for name in archive.files if name != "header"}
+    arrays = npz_arrays(path)
+    return str(arrays.pop("header")), arrays
 
 
 def _load_safetensors(path: Path) -> tuple[str, Arrays]:
     with safe_open(path, framework="np") as file:
-        return file.metadata()["foveate"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return (file.metadata() or {})["foveate"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 import pytest
+import safetensors.numpy
 
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.frames import Frame
@@ -127,6 +128,35 @@ def test_reading_back(tmp_path: Path) -> None:
     path.write_bytes(b'{"foveate"')
     with pytest.raises(ValueError, match="must begin with a whole header line, got 10 bytes"):
         read_json_lines(path)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "npz", "safetensors", "parquet"])
+def test_each_reader_names_the_file_that_is_not_its_own(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    write(open_sink(str(path)), selection())
+    content = path.read_bytes()
+    for other in {"npz", "safetensors"} - {suffix}:
+        (tmp_path / f"other.{other}").write_bytes(content)
+        with pytest.raises(ValueError, match=rf"other\.{other} must be a shard that Foveate wrote"):
+            list(read_shards(tmp_path / f"other.{other}"))
+    if suffix == "jsonl":
+        path.write_bytes(content.split(b"\n", 1)[1])  # records alone
+    with pytest.raises(ValueError, match=rf"a\.{suffix} must begin with"):
+        read_json_lines(path)
+
+
+def test_a_shard_of_another_program_and_half_a_shard(tmp_path: Path) -> None:
+    safetensors.numpy.save_file({"x": np.zeros(3)}, tmp_path / "alien.safetensors")
+    np.savez(tmp_path / "alien.npz", x=np.zeros(3))
+    for suffix in ("npz", "safetensors"):
+        path = tmp_path / f"half.{suffix}"
+        write(open_sink(str(path)), selection())
+        path.write_bytes(path.read_bytes()[:-200])
+    for path in tmp_path.iterdir():
+        with pytest.raises(ValueError, match=re.escape(f"{path} must be a shard that Foveate wrote")):
+            list(read_shards(path))
+    with pytest.raises(FileNotFoundError):
+        list(read_shards(tmp_path / "none.npz"))
 
 
 SCRIPT = textwrap.dedent(
