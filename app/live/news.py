@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from foveate.pipeline.live.state import Status
 
-_MANY = 6  # changes in a minute that are told one by one
+_MANY = 10  # changes in a minute that are told one by one
 _MINUTE = 60.0  # seconds
 _TROUBLE = {"stalled", "reconnecting", "failed"}
 _LAST = {"closed", "failed"}

@@ -36,34 +36,34 @@ def test_each_change_has_a_line() -> None:
 
 def test_a_source_that_changes_all_the_time_gets_one_line_a_minute() -> None:
     news, said, clock = heard()
-    flap(news, clock, 6 + 3600, 1.0)
-    assert len(said) == 6 + 60
+    flap(news, clock, 10 + 3600, 1.0)
+    assert len(said) == 10 + 60
     assert "(changes since the last line: " in said[-1]
 
 
 def test_the_last_line_is_how_it_fares() -> None:
     news, said, clock = heard()
-    flap(news, clock, 8, 0.1)
-    assert len(said) == 6
+    flap(news, clock, 12, 0.1)
+    assert len(said) == 10
     clock.seconds += 58.0
     news.catch_up()
-    assert len(said) == 6
+    assert len(said) == 10
     clock.seconds += 2.0
     news.catch_up()
     news.catch_up()
-    assert said[6:] == ["foveate: camera: streaming (changes since the last line: 2)"]
+    assert said[10:] == ["foveate: camera: streaming (changes since the last line: 2)"]
     clock.seconds += 60.0
     flap(news, clock, 2, 0.1)
-    assert said[7:] == ["foveate: camera: reconnecting: hung up", "foveate: camera: streaming"]
+    assert said[11:] == ["foveate: camera: reconnecting: hung up", "foveate: camera: streaming"]
 
 
 def test_the_end_is_told_at_once() -> None:
     news, said, clock = heard()
-    flap(news, clock, 7, 0.1)
+    flap(news, clock, 11, 0.1)
     news.hear(Status("camera", "failed", "refused"))
     clock.seconds += 100.0
     news.catch_up()
-    assert said[6:] == ["foveate: camera: failed: refused (changes since the last line: 2)"]
+    assert said[10:] == ["foveate: camera: failed: refused (changes since the last line: 2)"]
 
 
 def test_quiet_tells_of_trouble_only() -> None:
