@@ -34,6 +34,14 @@ def cannot_write(path: Path | str, error: OSError) -> SinkError:
     return SinkError(f"cannot write {path}: {reason}")
 
 
+def place_of(path: Path | str) -> Path:
+    """Where the file itself lies: where a link leads, also where there is nothing yet; else ``path``.
+
+    For files that appear under their name when they are whole: they would take the place of the link.
+    """
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)  # noqa: PTH114
+
+
 def refuse_source(path: Path, header: Header) -> None:
     """Raise SinkError where ``path`` is a file that the stream is read from."""
     if exists(path) and any(path.samefile(source) for source in local_files(header.source)):
@@ -72,13 +80,14 @@ def try_writing(path: Path) -> None:
 def write_whole(path: Path, save: Callable[[Path], None], *, keep: bool = True) -> None:
     """Let ``save`` write a file beside ``path``, which appears under its name only when it is whole.
 
-    ``keep`` False removes it again: a trial. Raises SinkError.
+    Where ``path`` is a link, that is where the link leads. ``keep`` False removes it again: a trial. Raises SinkError.
     """
-    part = part_of(path)
+    place = place_of(path)
+    part = part_of(place)
     try:
         save(part)
         if keep:
-            part.replace(path)
+            part.replace(place)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks.destination import cannot_write, claim, part_of
+from foveate.pipeline.sinks.destination import cannot_write, claim, part_of, place_of
 from foveate.pipeline.sinks.header import header_json
 
 ROWS_PER_GROUP: Final = 256  # frames held in memory; about 2 MB with 273 tokens each
@@ -50,7 +49,7 @@ class ParquetSink:
     needs_heat = False
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
+        self._path = place_of(path)
         self._arrow: Any = None  # the module
         self._file: Any = None
         self._writer: Any = None  # pyarrow.parquet.ParquetWriter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from foveate.pipeline.npz import npz_arrays
+from foveate.pipeline.sinks.destination import place_of
 from foveate.pipeline.sinks.shards import Arrays, ShardSink, shard_path
 
 
@@ -46,16 +47,16 @@ def read_shards(path: str | Path) -> Iterator[tuple[dict[str, Any], Arrays]]:
 
     Raises OSError where a file cannot be read, ValueError where it is not such a shard.
     """
-    first = Path(path)
+    first = place_of(path)  # the others lie beside it
+    read = _load_safetensors if Path(path).suffix.lower() == ".safetensors" else _load_npz
     number, current = 0, first
     while number == 0 or current.exists():
-        yield _load(current)
+        yield _load(current, read)
         number += 1
         current = shard_path(first, number)
 
 
-def _load(path: Path) -> tuple[dict[str, Any], Arrays]:
-    read = _load_safetensors if path.suffix.lower() == ".safetensors" else _load_npz
+def _load(path: Path, read: Callable[[Path], tuple[str, Arrays]]) -> tuple[dict[str, Any], Arrays]:
     try:
         header, arrays = read(path)
         return json.loads(header), arrays

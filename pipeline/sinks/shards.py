@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import PATCH, Header, Selection
-from foveate.pipeline.sinks.destination import cannot_write, claim, write_whole
+from foveate.pipeline.sinks.destination import cannot_write, claim, place_of, write_whole
 from foveate.pipeline.sinks.header import header_json
 
 Arrays = dict[str, NDArray[Any]]
@@ -75,7 +75,7 @@ class ShardSink:
     def __init__(self, path: str, save: Save, shard_bytes: int = SHARD_BYTES) -> None:
         if shard_bytes < 1:
             raise ValueError(f"shard_bytes must be at least 1, got {shard_bytes}")
-        self._path = Path(path)
+        self._path = place_of(path)
         self._save = save
         self._limit = shard_bytes
         self._header: dict[str, Any] | None = None

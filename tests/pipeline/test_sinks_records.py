@@ -145,6 +145,26 @@ def test_each_reader_names_the_file_that_is_not_its_own(tmp_path: Path, suffix: 
         read_json_lines(path)
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "npz", "safetensors", "parquet"])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_link_is_followed_and_stays(tmp_path: Path, suffix: str, there: bool) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    link, file = tmp_path / f"out.{suffix}", disk / f"far.{suffix}"
+    if there:
+        file.write_bytes(b"of an earlier run")
+    link.symlink_to(file)
+    write(
+        open_sink(str(link)), selection(width=640), selection(width=320, maps={"edges": np.zeros((2, 2), np.float32)})
+    )
+    assert link.is_symlink()
+    assert sorted(tmp_path.iterdir()) == sorted([disk, link])
+    assert file.stat().st_size > 200
+    if suffix in ("npz", "safetensors"):  # maps of another grid begin a shard
+        assert [arrays["width"].tolist() for _, arrays in read_shards(link)] == [[640], [320]]
+        assert len(list(disk.iterdir())) == 2
+
+
 def test_a_shard_of_another_program_and_half_a_shard(tmp_path: Path) -> None:
     safetensors.numpy.save_file({"x": np.zeros(3)}, tmp_path / "alien.safetensors")
     np.savez(tmp_path / "alien.npz", x=np.zeros(3))
