@@ -48,9 +48,10 @@ class Connection:
         damage: Damage,
         earlier: Connection | None = None,
     ) -> None:
-        """``earlier``: the connection before this one. What of HLS that brought is not brought again."""
+        """``earlier``: the connection before, which was left. What of HLS that brought is not brought again."""
         self.channel = Backlog() if live.policy == "latest" else Channel(_EVERY_DEPTH, "wait")
         self.feed: LiveFeed | None = None  # set before the first Arrival
+        self.before, self.dropped_before = (0, 0) if earlier is None else (earlier.total, earlier.dropped)
         self.received = 0  # pictures so far
         self.arrived: float | None = None  # when the latest of them came, seconds by time.monotonic()
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
@@ -60,6 +61,16 @@ class Connection:
         self._damage = damage
         self._thread = threading.Thread(target=self._run, name="foveate-connection", daemon=True)
         self._thread.start()
+
+    @property
+    def total(self) -> int:
+        """Pictures of this connection and of those before it."""
+        return self.before + self.received
+
+    @property
+    def dropped(self) -> int:
+        """Of these, those that nobody had time for."""
+        return self.dropped_before + self.channel.dropped
 
     @property
     def lasted(self) -> float:

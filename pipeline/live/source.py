@@ -48,8 +48,6 @@ class LiveSource:
         self._planes = PlaneReader(self._target.name)
         self._orientations = OrientationReader()
         self._cancelled = threading.Event()
-        self._before = 0  # pictures of earlier connections
-        self._dropped = 0  # of those
         self._fresh = True  # no picture of the present connection was handed out yet
         self._connection: Connection | None = None
         try:
@@ -72,8 +70,8 @@ class LiveSource:
             status = replace(status, state="stalled", reason=reason, since=connection.arrived)
         return replace(
             status,
-            received=self._before + connection.received,
-            dropped=self._dropped + connection.channel.dropped,
+            received=connection.total,
+            dropped=connection.dropped,
             arrived=connection.arrived,
         )
 
@@ -162,8 +160,6 @@ class LiveSource:
 
     def _again(self) -> Arrival | None:
         """Connect again; the first picture, or None where it did not work."""
-        self._before += self._present().received
-        self._dropped += self._present().channel.dropped
         self._connect()
         return self._next()
 
@@ -198,7 +194,8 @@ class LiveSource:
         return self._connection
 
     def _frame(self, arrival: Arrival) -> Frame:
-        again = self._fresh and self._before > 0
+        before = self._present().before
+        again = self._fresh and before > 0
         if self._fresh:
             self._fresh = False
             self._clock.reconnected()
@@ -208,7 +205,7 @@ class LiveSource:
         moment = Moment(placed.captured, arrival.arrived)
         return replace(
             self._upright(arrival.picture),
-            index=self._before + arrival.number,
+            index=before + arrival.number,
             seconds=placed.seconds,
             discontinuity=placed.jumped or again,
             live=moment,

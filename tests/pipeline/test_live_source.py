@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice, pairwise
@@ -16,8 +17,10 @@ import pytest
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.live.backoff import Backoff
+from foveate.pipeline.live.connection import Connection
+from foveate.pipeline.live.source import LiveSource
 from foveate.pipeline.live.state import Status
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings import LiveSettings, Settings, SourceSettings
 from foveate.pipeline.stream import Stream, open_stream
 
 QUICK = {"connect_timeout": 3.0, "stall_timeout": 0.7}
@@ -160,6 +163,25 @@ def test_a_sender_that_hangs_up_again_and_again_is_tried_less_often(
         list(islice(stream, 10))
     assert all(0.5 * 2**number <= pause <= 0.625 * 2**number for number, pause in enumerate(pauses[:4]))
     assert len(pauses) >= 4
+
+
+def test_counts_never_fall_while_it_connects_again(mjpeg: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A monitor takes a counter that falls for one that began anew."""
+    counts = []
+
+    class Watched(Connection):
+        def __init__(self, *arguments: Any) -> None:
+            counts.extend(source.status.received for source in sources)
+            super().__init__(*arguments)
+
+    sources: list[LiveSource] = []
+    monkeypatch.setattr("foveate.pipeline.live.source.Connection", Watched)
+    live = LiveSettings(**QUICK, policy="every")
+    sources.append(LiveSource(f"http://127.0.0.1:{mjpeg.port}/stream?end=5", live, SourceSettings()))
+    with closing(sources[0]) as source:
+        got = list(islice(source, 11))
+    assert [frame.index for frame in got] == list(range(11))
+    assert counts == [5, 10]
 
 
 @pytest.mark.parametrize("scheme", ["rtsp", "http"])
