@@ -100,7 +100,7 @@ def test_the_strategies() -> None:
 def test_carried_embeddings() -> None:
     cases = [case for case in record("carrying")["cases"] if case["way"] == "as set by default"]
     assert len(cases) == 3
-    said = re.search(r"fresh one by (\S+) in rank, and (\d+) to (\d+)%\nof the top 273 .*, at (\d+)% of the", README)
+    said = re.search(r"fresh one by (\S+) in rank, and (\d+) to\s(\d+)%\sof the top 273 .*?, at\s(\d+)% of the", README)
     assert said is not None
     assert {f"{case['spearman']:.2f}" for case in cases} == {said[1]}
     tops = [round(100 * case["top"]) for case in cases]
