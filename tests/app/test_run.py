@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,21 @@ def test_a_stage_error_passes_and_closes(fake: Any) -> None:
     assert stream.closed
 
 
+@pytest.fixture
+def heeded() -> Iterator[None]:
+    """Signals as at a terminal; tests that run in the background inherit an ignored SIGINT."""
+    defaults = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in defaults.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_run(
     fake: Any, number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]
@@ -164,6 +180,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.usefixtures("heeded")
 def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)
@@ -174,19 +191,17 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatc
     assert ended == [143]
 
 
+@pytest.mark.usefixtures("heeded")
 def test_a_closed_terminal_may_tell_it_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "_exit", lambda code: pytest.fail("ended at once"))
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        with Interruption() as interruption:
-            with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGHUP)
+    with Interruption() as interruption:
+        with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGHUP)
-            assert interruption.code == 129
-    finally:
-        signal.signal(signal.SIGHUP, before)
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert interruption.code == 129
 
 
+@pytest.mark.usefixtures("heeded")
 def test_a_slow_opening_can_be_interrupted() -> None:
     gate = threading.Event()
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
