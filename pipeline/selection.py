@@ -34,8 +34,9 @@ class NaFlex(NamedTuple):
     """The tokens as encoders with native aspect and flexible resolution take them."""
 
     patches: NDArray[np.uint8]  # [N, PATCH*PATCH*3]; zeros where not valid
-    coords: NDArray[np.int32]  # [N, 2]: row and column of the token's centre, in cells of level 0
+    coords: NDArray[np.int32]  # [N, 2]: row and column of the cell that holds the token's centre, both within ``grid``
     valid: NDArray[np.bool_]  # [N]
+    grid: tuple[int, int]  # rows and columns of cells of the whole picture, which coords alone do not tell
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -73,10 +74,16 @@ class Selection:
             f"changed {self.changed:.0%})"
         )
 
-    def naflex(self, length: int | None = None) -> NaFlex:
-        """Patches, coordinates and validity, padded to ``length`` tokens (default: K).
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of cells of PATCH x PATCH pixels that hold any of the picture."""
+        return -(-self.height // PATCH), -(-self.width // PATCH)
 
-        Raises ValueError where the Selection has no patches, or more than ``length`` tokens.
+    def naflex(self, length: int | None = None) -> NaFlex:
+        """Patches, coordinates, validity and the picture's grid, padded to ``length`` tokens (default: K).
+
+        The centre of a large token at the right or bottom edge may lie beyond the picture; it is given the last cell
+        there. Raises ValueError where the Selection has no patches, or more than ``length`` tokens.
         """
         if self.patches is None:
             raise ValueError("the selection holds no patches; open the stream with patches=True")
@@ -87,9 +94,10 @@ class Selection:
         patches = np.zeros((length, PATCH * PATCH * 3), np.uint8)
         patches[:count] = self.patches.reshape(count, patches.shape[1])
         coords = np.zeros((length, 2), np.int32)
-        coords[:count, 0] = self.y // PATCH
-        coords[:count, 1] = self.x // PATCH
-        return NaFlex(patches, coords, np.arange(length) < count)
+        rows, columns = self.grid
+        coords[:count, 0] = np.minimum(self.y // PATCH, rows - 1)
+        coords[:count, 1] = np.minimum(self.x // PATCH, columns - 1)
+        return NaFlex(patches, coords, np.arange(length) < count, (rows, columns))
 
 
 @dataclass(frozen=True, slots=True)

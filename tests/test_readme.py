@@ -142,7 +142,7 @@ def test_the_example_runs() -> None:
     for stated, used in (("clip.mp4", str(clip)), ("budget=256", 'budget=256, source={"frames": 3}')):
         assert stated in example
         example = example.replace(stated, used)
-    exec(example, {"model": lambda patches, coords, valid: np.ones(valid.sum())})
+    exec(example, {"model": lambda patches, coords, valid, grid: np.ones(valid.sum())})
 
 
 def test_the_example_of_lessons_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_the_example_of_lessons_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     clip = ROOT / "sample_videos" / "pedestrians.mp4"
     assert '"clip.mp4", maps' in example
     example = example.replace('"clip.mp4", maps', f'"{clip}", source={{"frames": 8}}, maps')
-    exec(example, {"model": lambda patches, coords, valid: (patches.std(axis=1) / 128).clip(0, 1)})
+    exec(example, {"model": lambda patches, coords, valid, grid: (patches.std(axis=1) / 128).clip(0, 1)})
     command = re.search(r"`foveate (fit-scorer [^`]+)`", README)
     assert command is not None
     assert app.main(command[1].split()) == 0

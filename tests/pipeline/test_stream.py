@@ -123,12 +123,23 @@ def test_a_naflex_view_is_padded_and_marked(samples):
         selection.naflex(3)
 
 
+def test_naflex_coordinates_lie_in_the_grid_of_the_picture():
+    """The centres of large tokens at the edges lie beyond it: an encoder would infer a larger grid from them."""
+    (selection,) = select([np.full((300, 340), 90, np.uint8)], Settings(patches=True, budget=4))
+    assert max(selection.y) >= 300
+    assert max(selection.x) >= 340
+    view = selection.naflex()
+    assert view.grid == (19, 22)
+    assert view.coords.max(axis=0).tolist() == [18, 21]
+    assert (view.coords >= 0).all()
+
+
 @pytest.mark.parametrize("length", [None, 5])
 def test_a_frame_without_tokens_has_an_empty_naflex_view(length):
     """What a still scene comes to with stream memory."""
     selections = list(select([scene(1)] * 10, Settings(patches=True, allocation=STREAM)))
     assert len(selections[-1]) == 0
-    patches, coords, valid = selections[-1].naflex(length)
+    patches, coords, valid, _ = selections[-1].naflex(length)
     count = length or 0
     assert (patches.shape, coords.shape, valid.shape) == ((count, 768), (count, 2), (count,))
     assert not valid.any()
