@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from foveate.cuda.decode.surfaces import Surface
 from foveate.cuda.memory import DeviceArray
 from foveate.cuda.state import FRAME_INPUT
+from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.frames import Colour, Frame, Moment, Plane
 
 
@@ -52,6 +53,10 @@ class DeviceFrame:
     def chroma(self) -> tuple[Plane, Plane]:
         """Cb and Cr, uint8[ceil(H/2), ceil(W/2)], on the host."""
         return self._host[1], self._host[2]
+
+    def rgb(self) -> NDArray[np.uint8]:
+        """R'G'B' uint8[H, W, 3] on the host; see Frame.rgb."""
+        return picture_rgb(self)
 
     @cached_property
     def _host(self) -> tuple[Plane, Plane, Plane]:

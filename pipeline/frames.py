@@ -56,6 +56,7 @@ class FrameView(Protocol):
     def discontinuity(self) -> bool: ...
     @property
     def live(self) -> Moment | None: ...
+    def rgb(self) -> NDArray[np.uint8]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -88,6 +89,12 @@ class Frame:
     def subsampled(self) -> bool:
         """True where the chroma planes have half the luma's resolution (4:2:0); grey counts as 4:2:0."""
         return self.chroma is None or self.chroma[0].shape != self.luma.shape or self.luma.shape == (1, 1)
+
+    def rgb(self) -> NDArray[np.uint8]:
+        """R'G'B' uint8[H, W, 3], by the picture's own matrix and range; 4:2:0 chroma is enlarged bilinearly."""
+        from foveate.pipeline.colour import picture_rgb  # which imports this module
+
+        return picture_rgb(self)
 
     def __repr__(self) -> str:
         kind = "grey" if self.chroma is None else "4:2:0" if self.subsampled else "4:4:4"

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.frames import FrameView
 
+if TYPE_CHECKING:
+    from foveate.pipeline.painting import Interpolation
+
 PATCH = 16  # a token has PATCH x PATCH samples, whatever its LOD
 
 KeyframeReason = Literal["first", "periodic", "cut", "size", "discontinuity"]
+
+
+def forgets(keyframe: KeyframeReason | None) -> bool:
+    """True where nothing of an earlier scene may be reused: every keyframe but the periodic kind."""
+    return keyframe is not None and keyframe != "periodic"
 
 
 class DLPack(Protocol):
@@ -98,6 +106,51 @@ class Selection:
         coords[:count, 0] = np.minimum(self.y // PATCH, rows - 1)
         coords[:count, 1] = np.minimum(self.x // PATCH, columns - 1)
         return NaFlex(patches, coords, np.arange(length) < count, (rows, columns))
+
+    # What shows a picture imports OpenCV when it is called: records are read and written without it.
+
+    def paint(
+        self, onto: NDArray[np.uint8] | None = None, *, interpolation: Interpolation = "bilinear"
+    ) -> NDArray[np.uint8]:
+        """What the model sees: a picture, R'G'B' uint8[height, width, 3], put together from the patches.
+
+        Each token is enlarged to the square that it covers. With frame memory the tokens cover the picture. With
+        stream memory they are painted over what the model has seen before: give the picture of the frame before as
+        ``onto``, which is not changed. On a keyframe other than a periodic one ``onto`` does not count, because the
+        model is not to rely on it. What was never covered is mid-grey.
+
+        Bilinear is how the engine takes a model to see its tokens, but that the engine enlarges the levels themselves,
+        and here there are only the tokens: of a sample beyond a token's border, its neighbours and ``onto`` tell the
+        mean. PSNR against the frame came out at most 0.1 dB lower (luma of 40 frames of each sample clip). Bicubic
+        (OpenCV's, a = -0.75) came closer to the frame, by up to 1 dB.
+
+        Raises ValueError without patches, for an ``onto`` of another shape, and for another interpolation.
+        """
+        from foveate.pipeline.painting import blank, paint_patches
+
+        if self.patches is None:
+            raise ValueError("the selection holds no patches to paint; open the stream with patches=True")
+        if onto is None or forgets(self.keyframe):
+            onto = blank(self.width, self.height)
+        elif onto.shape != (self.height, self.width, 3):
+            raise ValueError(f"onto must be of shape {(self.height, self.width, 3)}, got {onto.shape}")
+        return paint_patches(onto, self.patches, self.x, self.y, self.lod, interpolation)
+
+    def draw(self, picture: FrameView | NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The picture with an outline around each token, coloured by LOD as in the overlay: R'G'B' uint8[H, W, 3].
+
+        ``picture`` is the frame, such as the stream's ``frame``, or R'G'B' uint8[H, W, 3] at any scale; it is not
+        changed. Places without a token are darkened. Raises ValueError for another shape or type.
+        """
+        from foveate.pipeline.showing import drawn
+
+        return drawn(self, picture)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what the model sees of this frame alone, and where the tokens lie."""
+        from foveate.pipeline.showing import html_of
+
+        return html_of(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing, Stage
 from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.frames import Damage, Frame, Source, SourceInfo
+from foveate.pipeline.frames import Damage, Frame, FrameView, Source, SourceInfo
 from foveate.pipeline.live.moments import stamped
 from foveate.pipeline.live.source import LiveSource
 from foveate.pipeline.live.state import Listener, Status
@@ -125,6 +125,15 @@ class Stream:
             interrupt=self._live.cancel if self._live else None,
         )
         self._steps: Iterator[Step] | None = None
+        self._frame: FrameView | None = None
+
+    @property
+    def frame(self) -> FrameView | None:
+        """The frame that the latest Selection was made of, ``rgb()`` included; None before the first one.
+
+        With the CUDA engine its pixels lie on the GPU until they are asked for.
+        """
+        return self._frame
 
     @property
     def info(self) -> SourceInfo:
@@ -201,7 +210,8 @@ class Stream:
     def __next__(self) -> Selection:
         if self._steps is None:
             self._steps = iter(self._runner)
-        return next(self._steps).selection
+        self._frame, selection = next(self._steps)
+        return selection
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry, Mask
-from foveate.pipeline.selection import KeyframeReason
+from foveate.pipeline.selection import KeyframeReason, forgets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class Update:
     @property
     def forgets(self) -> bool:
         """True where nothing of an earlier scene may be reused: every keyframe but the periodic kind."""
-        return self.keyframe is not None and self.keyframe != "periodic"
+        return forgets(self.keyframe)
 
     @property
     def writes(self) -> bool:

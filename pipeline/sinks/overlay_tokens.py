@@ -12,7 +12,7 @@ from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.sinks.overlay_layout import Image, Map
 from foveate.pipeline.sinks.overlay_scale import enlarged
 
-LODS: Final = 5
+LODS: Final = 5  # with looks of their own; coarser tokens look like the last
 COLOURS: Final = np.array(  # RGB per LOD; bright and warm is fine, dull and cold is coarse
     [(255, 214, 64), (92, 232, 132), (56, 196, 244), (118, 136, 255), (170, 128, 214)], np.uint8
 )
@@ -26,35 +26,45 @@ def draw_tokens(image: Image, selection: Selection) -> None:
     """Shade ``image``, the selection's picture at any scale, and draw the tokens' outlines on it, in place."""
     shade = cv2.cvtColor(_brightness(selection, image.shape), cv2.COLOR_GRAY2RGB)
     cv2.multiply(image, shade, image, scale=1 / 255)
-    lods = _outlines(selection, image.shape)
-    rows, columns = np.nonzero(lods)
-    lod = lods[rows, columns] - 1
-    opacity = _OPACITY[lod][:, None]
-    image[rows, columns] = np.rint(opacity * COLOURS[lod] + (1 - opacity) * image[rows, columns])
+    looks = _outlines(selection, image.shape)
+    rows, columns = np.nonzero(looks)
+    look = looks[rows, columns] - 1
+    opacity = _OPACITY[look][:, None]
+    image[rows, columns] = np.rint(opacity * COLOURS[look] + (1 - opacity) * image[rows, columns])
+
+
+def _present(selection: Selection) -> list[int]:
+    """The LODs that there are, the coarsest first."""
+    present: list[int] = np.unique(selection.lod)[::-1].tolist()
+    return present
+
+
+def _look(lod: int) -> int:
+    return min(lod, LODS - 1)
 
 
 def _outlines(selection: Selection, shape: tuple[int, ...]) -> Map:
-    """uint8[height, width]: 1 + LOD on the tokens' outlines, the finest on top; 0 elsewhere."""
+    """uint8[height, width]: 1 + look of the LOD on the tokens' outlines, the finest on top; 0 elsewhere."""
     height, width = shape[:2]
     across, down = width / selection.width, height / selection.height
-    lods = np.zeros((height, width), np.uint8)
-    for lod in reversed(range(LODS)):
+    looks = np.zeros((height, width), np.uint8)
+    for lod in _present(selection):
         left, top, right, bottom = _edges(selection, lod)
         x0 = np.clip(np.rint(left * across), 0, width - 1)
         x1 = np.clip(np.rint(right * across) - 1, 0, width - 1)
         y0 = np.clip(np.rint(top * down), 0, height - 1)
         y1 = np.clip(np.rint(bottom * down) - 1, 0, height - 1)
         corners = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], -1).astype(np.int32).reshape(-1, 4, 2)
-        cv2.polylines(lods, list(corners), isClosed=True, color=lod + 1)
-    return lods
+        cv2.polylines(looks, list(corners), isClosed=True, color=_look(lod) + 1)
+    return looks
 
 
 def _brightness(selection: Selection, shape: tuple[int, ...]) -> Map:
     """uint8[height, width]: how bright the picture is shown, by the finest token that covers a place."""
     rows, columns = -(-selection.height // _STEP), -(-selection.width // _STEP)
     coarse = np.full((rows, columns), _BRIGHTNESS_WITHOUT, np.uint8)
-    for lod in reversed(range(LODS)):
-        coarse[_covered(_edges(selection, lod), rows, columns)] = _BRIGHTNESS[lod]
+    for lod in _present(selection):
+        coarse[_covered(_edges(selection, lod), rows, columns)] = _BRIGHTNESS[_look(lod)]
     return enlarged(coarse, _STEP, selection, shape, cv2.INTER_NEAREST)
 
 
