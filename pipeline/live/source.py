@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from av.video.frame import VideoFrame
-
 from foveate.pipeline.channel import END, Cancelled
 from foveate.pipeline.errors import FoveateError, SourceError
 from foveate.pipeline.frames import Damage, Frame, Moment, SourceInfo
@@ -21,8 +19,7 @@ from foveate.pipeline.live.state import Board, Listener, Status
 from foveate.pipeline.live.target import target_of
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.description import Opening, describe
-from foveate.pipeline.sources.orientation import UPRIGHT, OrientationReader, turn, turn_chroma
-from foveate.pipeline.sources.planes import PlaneReader
+from foveate.pipeline.sources.reading import PictureReader
 
 _GRACE = 0.25  # seconds beyond its time limit that libav gets to say itself what is wrong
 _FAREWELL = 0.7  # seconds that a connection gets to end in good order
@@ -45,8 +42,7 @@ class LiveSource:
         self._board = Board(self._target.name, listener)
         self._backoff = Backoff(live.retry_pause)
         self._clock = LiveClock()
-        self._planes = PlaneReader(self._target.name)
-        self._orientations = OrientationReader()
+        self._reader = PictureReader(self._target.name)
         self._cancelled = threading.Event()
         self._fresh = True  # no picture of the present connection was handed out yet
         self._connection: Connection | None = None
@@ -203,30 +199,15 @@ class LiveSource:
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)
         moment = Moment(placed.captured, arrival.arrived)
-        return replace(
-            self._upright(arrival.picture),
-            index=before + arrival.number,
-            seconds=placed.seconds,
-            discontinuity=placed.jumped or again,
-            live=moment,
-        )
-
-    def _upright(self, picture: VideoFrame) -> Frame:
-        """The picture as a Frame without index and time."""
-        luma, chroma, colour = self._planes.read(picture)
-        orientation = self._orientations.read(picture)
-        if orientation != UPRIGHT:
-            if chroma is not None:
-                blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)
-                chroma = blue, red
-            luma = turn(luma, orientation)
-        return Frame(0, 0.0, luma, chroma, colour)
+        shown, index = self._reader.read(arrival.picture), before + arrival.number
+        jumped = placed.jumped or again
+        return Frame(index, placed.seconds, shown.luma, shown.chroma, shown.colour, jumped, moment)
 
     def _described(self, first: Arrival) -> SourceInfo:
         feed = self._present().feed
         assert feed is not None, "a picture came from nowhere"
         picture = first.picture
-        opening = Opening(picture, self._upright(picture), self._orientations.read(picture), 0.0, False)
+        opening = Opening(picture, self._reader.read(picture), 0.0, False)
         info = describe(feed, opening, self._source, self._target.name)
         notes = info.notes if feed.stamped else (*info.notes, "no timestamps: times are those of arrival")
         return replace(info, frames=self._source.frames, notes=notes)

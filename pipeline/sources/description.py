@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from av.video.frame import VideoFrame
 
-from foveate.pipeline.frames import Frame, SourceInfo
+from foveate.pipeline.frames import SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.decoding import Feed, Times
 from foveate.pipeline.sources.orientation import Orientation
 from foveate.pipeline.sources.planes import unknown_matrix
+from foveate.pipeline.sources.reading import Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,23 +19,23 @@ class Opening:
     """What is found on opening: the first picture as it came and as it is yielded."""
 
     decoded: VideoFrame
-    frame: Frame
-    orientation: Orientation
+    shown: Picture
     start: float | None  # its timestamp in seconds; None: it has none
     lone: bool  # it is known to be the only one
 
 
 def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) -> SourceInfo:
     """What ``info`` tells of a stream."""
-    decoded, frame, orientation, lone = opening.decoded, opening.frame, opening.orientation, opening.lone
+    decoded, shown, lone = opening.decoded, opening.shown, opening.lone
+    orientation, (height, width) = shown.orientation, shown.luma.shape
     aspect, times = feed.sample_aspect, _settled(feed, opening)
     frames = 1 if lone else feed.frames
     if settings.frames is not None and frames is not None:
         frames = min(frames, settings.frames)
     return SourceInfo(
         name=name,
-        width=frame.width,
-        height=frame.height,
+        width=width,
+        height=height,
         fps=None if lone else feed.average_rate,
         frames=frames,
         start=opening.start or 0.0 if times == "stream" and not feed.decode_order else 0.0,
@@ -66,8 +67,8 @@ def _picture_notes(decoded: VideoFrame, orientation: Orientation) -> list[str]:
     notes = []
     if decoded.interlaced_frame:
         notes.append("interlaced")
-    if orientation.skewed is not None:
-        notes.append(f"rotation by {orientation.skewed:g} degrees not applied")
+    if orientation.lacking is not None:
+        notes.append(f"{orientation.lacking} not applied")
     elif orientation.mirrored:
         notes.append("mirrored")
     if unknown_matrix(decoded):

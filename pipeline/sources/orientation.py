@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import cv2
 import numpy as np
-from av.sidedata.sidedata import Type
+from av.filter import Graph
+from av.sidedata.sidedata import SideDataContainer, Type
 from av.video.frame import VideoFrame
 
 from foveate.pipeline.frames import Plane
 
 _AXIS_TOLERANCE = 0.02  # share of the larger term; matrices are 16.16 fixed point, some are scaled
+_UNKNOWN = range(len(Type), len(Type) + 16)  # kinds of side data that FFmpeg has or may get, and PyAV does not know
 
 
 @dataclass(frozen=True, slots=True)
 class Orientation:
-    """First swap rows and columns, then flip. ``skewed``: the angle asked for, if it is no quarter turn."""
+    """First swap rows and columns, then flip. ``lacking``: what else is asked for, and cannot be done."""
 
     transpose: bool = False
     flip_rows: bool = False
     flip_columns: bool = False
-    skewed: float | None = None
+    lacking: str | None = None
 
     @property
     def rotation(self) -> int:
@@ -41,46 +44,78 @@ UPRIGHT = Orientation()
 
 
 class OrientationReader:
-    """Orientations of one stream's frames.
+    """Orientations of one stream's frames. They may change with any frame.
 
-    Reading a frame's side data ties it into a reference cycle, which would keep its pixels until the next
-    garbage collection. So the matrix is read only where the angle, which is free, has changed.
+    A frame without a display matrix is upright if it is a keyframe, and else like the one before: H.264 and HEVC state
+    an orientation once for all frames up to the next such start (ITU-T H.264, D.2.27), and FFmpeg tells it of one.
     """
 
     def __init__(self) -> None:
-        self._angle: int | None = None
+        self._matrix: bytes | None = None
         self._orientation = UPRIGHT
+        self._plain: dict[tuple[str, int, int], Graph] = {}
 
     def read(self, frame: VideoFrame) -> Orientation:
         """The frame's orientation."""
-        if frame.rotation != self._angle:
-            self._angle = frame.rotation
-            self._orientation = _orientation(frame)
+        matrix = self._read_matrix(frame)
+        if matrix != self._matrix and (matrix is not None or frame.key_frame):
+            self._matrix = matrix
+            self._orientation = UPRIGHT if matrix is None else _orientation(matrix)
         return self._orientation
 
+    def _read_matrix(self, frame: VideoFrame) -> bytes | None:
+        """The frame's display matrix."""
+        try:
+            return _listed_matrix(frame)
+        except ValueError:  # PyAV cannot list side data of a kind it does not know, such as EXIF
+            return _listed_matrix(self._without_unknown(frame))
 
-def _orientation(frame: VideoFrame) -> Orientation:
+    def _without_unknown(self, frame: VideoFrame) -> VideoFrame:
+        """A frame with the same pixels and side data, less those kinds that PyAV does not know."""
+        key = frame.format.name, frame.width, frame.height
+        if key not in self._plain:
+            self._plain = {key: _deleting_graph(frame)}
+        graph = self._plain[key]
+        graph.push(frame)
+        plain = graph.pull()
+        assert isinstance(plain, VideoFrame)
+        return plain
+
+
+def _listed_matrix(frame: VideoFrame) -> bytes | None:
+    """The matrix among the frame's side data. Raises ValueError where any of that is of a kind unknown to PyAV.
+
+    Listed by hand: ``frame.side_data`` would tie the frame into a reference cycle, which keeps its pixels until the
+    next garbage collection.
+    """
+    found = SideDataContainer(frame).get(Type.DISPLAYMATRIX)  # type: ignore[call-arg]
+    return None if found is None else bytes(found)
+
+
+def _deleting_graph(frame: VideoFrame) -> Graph:
+    graph = Graph()
+    last = graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=Fraction(1))
+    for kind in _UNKNOWN:
+        following = graph.add("sidedata", f"mode=delete:type={kind}")
+        last.link_to(following)
+        last = following
+    last.link_to(graph.add("buffersink"))
+    graph.configure()
+    return graph
+
+
+def _orientation(matrix: bytes) -> Orientation:
     """From the display matrix: x' = ax + cy, y' = bx + dy, y downwards."""
-    try:
-        matrix = frame.side_data.get(Type.DISPLAYMATRIX)  # type: ignore[call-overload]
-    except ValueError:  # PyAV cannot list side data of a kind it does not know, such as EXIF
-        return _from_angle(frame.rotation)
-    if matrix is None:
-        return UPRIGHT
     a, b, _, c, d = np.frombuffer(matrix, np.int32)[:5].tolist()
     straight, turned = max(abs(a), abs(d)), max(abs(b), abs(c))
     if turned <= _AXIS_TOLERANCE * straight:
         return Orientation(False, d < 0, a < 0)
     if straight <= _AXIS_TOLERANCE * turned:
         return Orientation(True, b < 0, c < 0)
-    return Orientation(skewed=round(-math.degrees(math.atan2(b, a)), 1))
-
-
-def _from_angle(angle: int) -> Orientation:
-    """A turn by an angle in degrees counter-clockwise, without mirroring."""
-    turns = {0: UPRIGHT, 90: Orientation(True, True, False), 180: Orientation(False, True, True)}
-    turns[270] = Orientation(True, False, True)
-    return turns.get(angle % 360, Orientation(skewed=float(angle)))
+    if abs(a - d) <= _AXIS_TOLERANCE * straight and abs(b + c) <= _AXIS_TOLERANCE * turned:
+        return Orientation(lacking=f"rotation by {round(-math.degrees(math.atan2(b, a)), 1):g} degrees")
+    terms = ", ".join(f"{term / 65536:.3g}" for term in (a, b, c, d))
+    return Orientation(lacking=f"display matrix ({terms})")
 
 
 def turn(plane: Plane, orientation: Orientation) -> Plane:

@@ -13,8 +13,7 @@ from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.decoding import Feed, FrameDecoder
 from foveate.pipeline.sources.description import Opening, describe
-from foveate.pipeline.sources.orientation import UPRIGHT, OrientationReader, turn, turn_chroma
-from foveate.pipeline.sources.planes import PlaneReader
+from foveate.pipeline.sources.reading import PictureReader
 
 
 class VideoSource:
@@ -27,8 +26,7 @@ class VideoSource:
         """Decode the first frame. Raises SourceError if there is none."""
         self.damage = damage
         self._feed = feed
-        self._planes = PlaneReader(name)
-        self._orientations = OrientationReader()
+        self._reader = PictureReader(name)
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
         self._origin: int | None = None  # the first timestamp, in ticks
         self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate))
@@ -36,9 +34,9 @@ class VideoSource:
         if not ahead:
             raise SourceError(f"{name}: no picture can be decoded; the file is damaged or not a video")
         lone = len(ahead) == 1 and feed.times != "stream"
-        first = self._frame(0, ahead[0])
+        first = self._reader.read(ahead[0].item)
         start = None if self._origin is None else float(self._origin * feed.time_base)
-        opening = Opening(ahead[0].item, first, self._orientations.read(ahead[0].item), start, lone)
+        opening = Opening(ahead[0].item, first, start, lone)
         self.info = describe(feed, opening, settings, name)
         self._frames: Iterator[Frame] = islice(self._all(ahead), settings.frames)
 
@@ -76,11 +74,5 @@ class VideoSource:
         return (ticks - self._origin) * self._numerator / self._denominator
 
     def _frame(self, index: int, picture: Timed[VideoFrame]) -> Frame:
-        luma, chroma, colour = self._planes.read(picture.item)
-        orientation = self._orientations.read(picture.item)
-        if orientation != UPRIGHT:
-            if chroma is not None:
-                blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)
-                chroma = blue, red
-            luma = turn(luma, orientation)
-        return Frame(index, picture.seconds, luma, chroma, colour, picture.jumped)
+        shown = self._reader.read(picture.item)
+        return Frame(index, picture.seconds, shown.luma, shown.chroma, shown.colour, picture.jumped)
