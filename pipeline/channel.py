@@ -40,9 +40,14 @@ class Channel:
         for _ in range(depth):
             self._places.put(None)
 
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another item."""
+        return self._places.empty()
+
     def put(self, item: Any) -> None:
         """Append ``item``. Raises Cancelled, at once or while waiting for room."""
-        if self._latest and self._places.empty():
+        if self._latest and self.full:
             self._drop_oldest()
         self._take(self._places)
         self._items.put(item)

@@ -150,6 +150,11 @@ class Stream:
         """How a live source fares; None for a file."""
         return None if self._live is None else self._live.status
 
+    def set_paused(self, paused: bool) -> None:
+        """Tell a live source that nobody takes its frames, on purpose: what it drops meanwhile counts as skipped."""
+        if self._live is not None:
+            (self._live.ledger.pause if paused else self._live.ledger.resume)()
+
     def report(self) -> tuple[StageReport, ...]:
         """Times of each stage so far."""
         return self._runner.report()

@@ -22,13 +22,13 @@ def print_live_summary(watches: Sequence[Watch]) -> None:
 def _lines(watch: Watch) -> list[Text]:
     tally, status = watch.tally, watch.current()
     slow = [1000 * watch.latencies.percentile(percent) for percent in (50, 99)]
-    damage = watch.stream.damage if watch.stream is not None else None
+    skipped = f", skipped during pauses {status.skipped}" if status.skipped else ""
     lines = [
         Text.assemble((status.name or f"source {watch.number}", "bold"), f": {status.state}"),
         Text(f"  {tally.frames} frames in {tally.seconds:.1f} s, {tally.fps:.1f} fps; {tally.tokens} tokens"),
         Text(f"  latency from arrival to tokens: p50 {slow[0]:.1f} ms, p99 {slow[1]:.1f} ms"),
-        Text(f"  received {status.received}, dropped {status.dropped}; connections {status.connections}"),
+        Text(f"  received {status.received}, dropped {status.dropped}{skipped}; connections {status.connections}"),
     ]
-    if damage is not None and damage.frames:
-        lines.append(Text(f"  {damage.frames} pictures or packets could not be decoded", "yellow"))
+    if watch.damaged:
+        lines.append(Text(f"  {watch.damaged} pictures or packets could not be decoded", "yellow"))
     return lines

@@ -63,11 +63,15 @@ class Watch:
         return not self._running.is_set()
 
     def pause(self) -> None:
-        """Take no further frames; what comes meanwhile is dropped, by the ``latest`` policy."""
+        """Take no further frames; what comes meanwhile is skipped, or waits by the policy ``every``."""
         self._running.clear()
+        if self.stream is not None:
+            self.stream.set_paused(True)
 
     def resume(self) -> None:
         """Take frames again."""
+        if self.stream is not None:
+            self.stream.set_paused(False)
         self._running.set()
 
     def stop(self) -> None:
@@ -85,6 +89,11 @@ class Watch:
         """How the source fares."""
         live = self.stream.status if self.stream is not None else None
         return live or self.status
+
+    @property
+    def damaged(self) -> int:
+        """Pictures or packets that could not be decoded."""
+        return 0 if self.stream is None else self.stream.damage.frames
 
     def _run(self) -> None:
         try:

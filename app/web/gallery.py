@@ -10,6 +10,7 @@ from collections import deque
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from foveate.app.live.latency import Histogram
 from foveate.app.live.watch import Watch
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
@@ -74,10 +75,17 @@ class Exhibit:
             return 0.0, 0.0
         return (len(recent) - 1) / span, sum(mark.tokens for mark in recent[1:]) / span
 
+    def latencies(self) -> Histogram:
+        """From arrival to tokens, of all frames so far."""
+        return self._watched().latencies.histogram()
+
+    def _watched(self) -> Watch:
+        assert self.watch is not None, "the exhibit has no source"
+        return self.watch
+
     def status(self, number: int) -> dict[str, Any]:
         """All figures of the page, as plain data. Latencies in seconds."""
-        watch = self.watch
-        assert watch is not None, "the exhibit has no source"
+        watch = self._watched()
         status, (fps, tokens), latest = watch.current(), self.rates(), self.latest
         age = None if status.arrived is None else time.monotonic() - status.arrived
         settings = watch.settings
@@ -90,6 +98,8 @@ class Exhibit:
             "age": None if age is None else round(age, 3),
             "received": status.received,
             "dropped": status.dropped,
+            "skipped": status.skipped,
+            "damaged": watch.damaged,
             "connections": status.connections,
             "records": watch.tally.frames,
             "tokens": watch.tally.tokens,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from foveate.app.live.latency import BOUNDS, Histogram
 from foveate.app.web.gallery import Exhibit
 from foveate.pipeline.live.state import State
 
 _COUNTERS = {
     "received": "Pictures received and decoded.",
     "dropped": "Pictures dropped because there was no time for them.",
+    "skipped": "Pictures that nobody took because of a pause.",
+    "damaged": "Pictures or packets that could not be decoded.",
     "connections": "Connections that led to a picture.",
     "records": "Frames whose tokens were chosen.",
     "tokens": "Tokens chosen.",
@@ -32,22 +35,38 @@ class _Sources(Collector):
         for name, text in _COUNTERS.items():
             counter = CounterMetricFamily(f"foveate_{name}", text, labels=_LABELS)
             for status in statuses:
-                counter.add_metric([str(status["number"]), status["name"]], status[name])
+                counter.add_metric(_labels(status), status[name])
             yield counter
-        state = GaugeMetricFamily("foveate_state", "1 for the state that the source is in.", labels=(*_LABELS, "state"))
-        latency = GaugeMetricFamily(
-            "foveate_latency_seconds", "From arrival to tokens, latest frames.", labels=(*_LABELS, "quantile")
-        )
-        age = GaugeMetricFamily("foveate_frame_age_seconds", "Since the latest picture arrived.", labels=_LABELS)
-        for status in statuses:
-            labels = [str(status["number"]), status["name"]]
-            for possible in get_args(State):
-                state.add_metric([*labels, possible], float(possible == status["state"]))
-            latency.add_metric([*labels, "0.5"], status["latency_p50"])
-            latency.add_metric([*labels, "0.99"], status["latency_p99"])
-            if status["age"] is not None:
-                age.add_metric(labels, status["age"])
-        yield from (state, latency, age)
+        yield from _gauges(statuses)
+        yield self._latency(statuses)
+
+    def _latency(self, statuses: Sequence[dict[str, Any]]) -> Metric:
+        family = HistogramMetricFamily("foveate_latency_seconds", "From arrival to tokens.", labels=_LABELS)
+        for exhibit, status in zip(self._exhibits, statuses, strict=True):
+            histogram = exhibit.latencies()
+            family.add_metric(_labels(status), _buckets(histogram), histogram.total)
+        return family
+
+
+def _labels(status: dict[str, Any]) -> list[str]:
+    return [str(status["number"]), status["name"]]
+
+
+def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
+    return list(zip([*map(str, BOUNDS), "+Inf"], map(float, histogram.cumulative), strict=True))
+
+
+def _gauges(statuses: Sequence[dict[str, Any]]) -> Iterator[Metric]:
+    state = GaugeMetricFamily("foveate_state", "1 for the state that the source is in.", labels=(*_LABELS, "state"))
+    paused = GaugeMetricFamily("foveate_paused", "1 while nobody takes frames, on purpose.", labels=_LABELS)
+    age = GaugeMetricFamily("foveate_frame_age_seconds", "Since the latest picture arrived.", labels=_LABELS)
+    for status in statuses:
+        for possible in get_args(State):
+            state.add_metric([*_labels(status), possible], float(possible == status["state"]))
+        paused.add_metric(_labels(status), float(status["paused"]))
+        if status["age"] is not None:
+            age.add_metric(_labels(status), status["age"])
+    yield from (state, paused, age)
 
 
 def registry(exhibits: Sequence[Exhibit]) -> CollectorRegistry:

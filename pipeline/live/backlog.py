@@ -7,12 +7,11 @@ long the reader has not caught up tells these apart (as CoDel does for packets: 
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from foveate.pipeline.channel import Channel
+from foveate.pipeline.live.ledger import Ledger
 
 FEW = 3  # pictures that may wait for a reader who is too slow for good
 _MOST = 32  # that may wait for one who was busy for a moment
@@ -22,13 +21,13 @@ _OLDEST = 0.35  # seconds that a picture may wait meanwhile
 
 
 class Backlog(Channel):
-    """A Channel that drops the oldest item where the reader is too slow, and counts it in ``dropped``."""
+    """A Channel that drops the oldest item where the reader is too slow or pauses, and tells the ledger."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         super().__init__(FEW, "latest")
-        self._now = now
+        self._ledger = ledger
         self._most = FEW
-        self._caught_up = now()  # when the reader was last found to have taken everything
+        self._caught_up = ledger.now()  # when the reader was last found to have taken everything, or paused
         self._times: deque[float] = deque(maxlen=_MOST)  # when the latest items were put
 
     def allow(self, size: int) -> None:
@@ -40,14 +39,20 @@ class Backlog(Channel):
 
     def put(self, item: Any) -> None:
         """Append ``item``, after dropping those that nobody will have time for. Raises Cancelled."""
-        now = self._now()
-        if self._items.empty():
+        now, paused = self._ledger.now(), self._ledger.paused
+        if paused or self._items.empty():
             self._caught_up = now
-        most = FEW if now - self._caught_up > _PATIENCE else self._most
+        most = FEW if paused or now - self._caught_up > _PATIENCE else self._most
         while (waiting := self._items.qsize()) >= most or (waiting >= FEW and now - self._put(waiting) > _OLDEST):
             self._drop_oldest()
         super().put(item)
         self._times.append(now)
+
+    def _drop_oldest(self) -> None:
+        before, came = self.dropped, self._put(max(1, self._items.qsize()))
+        super()._drop_oldest()
+        if self.dropped > before:
+            self._ledger.lose(came)
 
     def _put(self, waiting: int) -> float:
         """When the oldest of so many waiting items was put."""

@@ -19,6 +19,7 @@ from foveate.pipeline.frames import Damage
 from foveate.pipeline.live.allocator import give_back
 from foveate.pipeline.live.backlog import Backlog
 from foveate.pipeline.live.feed import LiveFeed
+from foveate.pipeline.live.ledger import Ledger
 from foveate.pipeline.live.pace import Pace
 from foveate.pipeline.live.played import Played
 from foveate.pipeline.live.target import Target
@@ -32,7 +33,7 @@ class Arrival(NamedTuple):
     """A picture as it was decoded."""
 
     picture: VideoFrame
-    number: int  # of this connection, from 0: where numbers are missing, pictures were dropped
+    number: int  # of this source, from 0: where numbers are missing, pictures were dropped
     stamp: float | None  # seconds by the sender's clock
     arrived: float  # seconds by time.monotonic()
 
@@ -46,36 +47,27 @@ class Connection:
         live: LiveSettings,
         source: SourceSettings,
         damage: Damage,
+        ledger: Ledger,
         earlier: Connection | None = None,
     ) -> None:
         """``earlier``: the connection before, which was left. What of HLS that brought is not brought again."""
-        self.channel = Backlog() if live.policy == "latest" else Channel(_EVERY_DEPTH, "wait")
+        self.channel = Backlog(ledger) if live.policy == "latest" else Channel(_EVERY_DEPTH, "wait")
         self.feed: LiveFeed | None = None  # set before the first Arrival
-        self.before, self.dropped_before = (0, 0) if earlier is None else (earlier.total, earlier.dropped)
-        self.received = 0  # pictures so far
-        self.arrived: float | None = None  # when the latest of them came, seconds by time.monotonic()
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
-        self._began: float | None = None  # when the first came
+        self._ledger = ledger
+        self._began: float | None = None  # when its first picture came, seconds by time.monotonic()
+        self._latest = 0.0  # the same of its latest picture
         self._played: Played = Played(None if earlier is None else earlier._played)
+        self._left = False
         self._opening = target, live, source
         self._damage = damage
         self._thread = threading.Thread(target=self._run, name="foveate-connection", daemon=True)
         self._thread.start()
 
     @property
-    def total(self) -> int:
-        """Pictures of this connection and of those before it."""
-        return self.before + self.received
-
-    @property
-    def dropped(self) -> int:
-        """Of these, those that nobody had time for."""
-        return self.dropped_before + self.channel.dropped
-
-    @property
     def lasted(self) -> float:
         """Seconds from its first picture to the latest one."""
-        return 0.0 if self._began is None or self.arrived is None else self.arrived - self._began
+        return 0.0 if self._began is None else self._latest - self._began
 
     @property
     def reason(self) -> str:
@@ -87,6 +79,7 @@ class Connection:
 
     def leave(self, patience: float = 0.0) -> None:
         """Want no more pictures. Waits at most ``patience`` seconds for the thread to end. From any thread."""
+        self._left = True
         self.channel.cancel()
         self._thread.join(patience)
 
@@ -111,12 +104,17 @@ class Connection:
                 if self._played.again(stamp, picture):
                     continue
                 time.sleep(pace.pause(stamp, time.monotonic()))
-            if self.received == 0 and isinstance(self.channel, Backlog):
-                self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
-            now = time.monotonic()
-            self._began = now if self._began is None else self._began
-            self.received, self.arrived = self.received + 1, now
-            self.channel.put(Arrival(picture, self.received - 1, stamp, now))
+            self._latest = time.monotonic()
+            if self._began is None:
+                self._began = self._latest
+                if isinstance(self.channel, Backlog):
+                    self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
+            self._hand_on(picture, stamp)
+
+    def _hand_on(self, picture: VideoFrame, stamp: float | None) -> None:
+        if self._left:  # it would be counted, and nobody would ever get it
+            raise Cancelled
+        self.channel.put(Arrival(picture, self._ledger.receive(), stamp, self._latest))
 
     def next(self, limit: float) -> Any:
         """The next Arrival, or END. Raises TimeoutError after ``limit`` seconds, and Cancelled."""

@@ -15,6 +15,7 @@ from foveate.pipeline.live.backoff import Backoff
 from foveate.pipeline.live.clock import LiveClock
 from foveate.pipeline.live.connection import Arrival, Connection
 from foveate.pipeline.live.feed import RefusedError
+from foveate.pipeline.live.ledger import Ledger
 from foveate.pipeline.live.state import Board, Listener, Status
 from foveate.pipeline.live.target import target_of
 from foveate.pipeline.settings import LiveSettings, SourceSettings
@@ -39,6 +40,7 @@ class LiveSource:
         self.damage = Damage()
         self._target = target_of(address, live)
         self._live, self._source = live, source
+        self.ledger = Ledger()
         self._board = Board(self._target.name, listener)
         self._backoff = Backoff(live.retry_pause)
         self._clock = LiveClock()
@@ -57,18 +59,18 @@ class LiveSource:
     @property
     def status(self) -> Status:
         """How it fares, also while nobody takes its pictures."""
-        status, connection = self._board.status, self._connection
-        if connection is None or connection.arrived is None:
-            return status
-        silent = time.monotonic() - connection.arrived
-        if status.state == "streaming" and silent > self._live.stall_timeout:
-            reason = f"no picture for {self._live.stall_timeout:g} s"
-            status = replace(status, state="stalled", reason=reason, since=connection.arrived)
+        status, connection, ledger = self._board.status, self._connection, self.ledger
+        if status.state == "streaming" and connection is not None and not connection.channel.full:
+            arrived = ledger.arrived or status.since
+            if time.monotonic() - arrived > self._live.stall_timeout:
+                reason = f"no picture for {self._live.stall_timeout:g} s"
+                status = replace(status, state="stalled", reason=reason, since=arrived)
         return replace(
             status,
-            received=connection.total,
-            dropped=connection.dropped,
-            arrived=connection.arrived,
+            received=ledger.received,
+            dropped=ledger.dropped,
+            skipped=ledger.skipped,
+            arrived=ledger.arrived,
         )
 
     def __iter__(self) -> Iterator[Frame]:
@@ -109,7 +111,7 @@ class LiveSource:
     def _connect(self) -> None:
         self._board.tried()
         self._fresh = True
-        connection = Connection(self._target, self._live, self._source, self.damage, self._connection)
+        connection = Connection(self._target, self._live, self._source, self.damage, self.ledger, self._connection)
         self._connection = connection
         if self._cancelled.is_set():  # it was not there yet to be left
             connection.leave()
@@ -190,8 +192,7 @@ class LiveSource:
         return self._connection
 
     def _frame(self, arrival: Arrival) -> Frame:
-        before = self._present().before
-        again = self._fresh and before > 0
+        again = self._fresh and self._board.status.connections > 0
         if self._fresh:
             self._fresh = False
             self._clock.reconnected()
@@ -199,9 +200,9 @@ class LiveSource:
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)
         moment = Moment(placed.captured, arrival.arrived)
-        shown, index = self._reader.read(arrival.picture), before + arrival.number
+        shown = self._reader.read(arrival.picture)
         jumped = placed.jumped or again
-        return Frame(index, placed.seconds, shown.luma, shown.chroma, shown.colour, jumped, moment)
+        return Frame(arrival.number, placed.seconds, shown.luma, shown.chroma, shown.colour, jumped, moment)
 
     def _described(self, first: Arrival) -> SourceInfo:
         feed = self._present().feed

@@ -23,6 +23,7 @@ class Status:
     since: float = 0.0  # when the state began, seconds by time.monotonic()
     received: int = 0  # pictures decoded
     dropped: int = 0  # of these, those that nobody had time for
+    skipped: int = 0  # of these, those that nobody took because of a pause
     connections: int = 0  # that led to a picture
     tries: int = 0  # connections tried
     arrived: float | None = None  # when the latest picture came, seconds by time.monotonic()

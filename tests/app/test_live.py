@@ -49,6 +49,20 @@ def test_for_a_time(foveate: Any, rtsp: Any, tmp_path: Path) -> None:
     assert f"foveate: {address}: streaming" in err
 
 
+def test_the_summary_counts_also_where_the_connection_is_lost_at_the_end(
+    start: Any, mjpeg: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens.jsonl"
+    address = f"http://127.0.0.1:{mjpeg.port}/stream"
+    process = start("live", address, *QUICK, "--duration", "6s", "-o", str(file))
+    wait_for(lambda: file.exists() and len(file.read_bytes().splitlines()) > 10)
+    mjpeg.kill()
+    _, err = process.communicate(timeout=20)
+    said = re.search(r"received (\d+), dropped \d+; connections 1", err.decode())
+    assert said is not None, err
+    assert int(said[1]) >= len(records(file)) >= 10
+
+
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_time_in_which_no_picture_came(others: int, foveate: Any, mjpeg: Any, silent: int, tmp_path: Path) -> None:
     """Silence is not success."""

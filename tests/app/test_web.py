@@ -377,6 +377,68 @@ def test_what_programs_ask_for(live: Live) -> None:
     assert live.get("status", Host="evil.example")[0] == 400
 
 
+def samples(live: Live) -> dict[str, float]:
+    """The values of /metrics by name and labels."""
+    lines = [line for line in live.get("metrics")[1].splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def test_counters_never_fall_and_the_age_stays_while_a_source_connects_again(live: Live, mjpeg: Any) -> None:
+    """Prometheus takes a falling counter for one that began anew, and a missing series for one that ended."""
+    wait_for(lambda: len(live.records()) > 5)
+    scrapes = [samples(live)]
+    mjpeg.kill()
+    limit = time.monotonic() + 2.0
+    while time.monotonic() < limit:
+        scrapes.append(samples(live))
+    mjpeg.start()
+    wait_for(lambda: scrapes.append(samples(live)) or 'state="streaming"} 1.0' in live.get("metrics")[1])
+    names = scrapes[0].keys()
+    assert any(name.startswith("foveate_frame_age_seconds{") for name in names)
+    assert all(scrape.keys() == names for scrape in scrapes)
+    counts = [name for name in names if re.search(r"_(total|count|bucket|sum)\{", name)]
+    for before, after in pairwise(scrapes):
+        assert all(after[name] >= before[name] for name in counts)
+    states = [name for name in names if name.startswith("foveate_state{")]
+    assert all(sum(scrape[name] for name in states) == 1 for scrape in scrapes)
+    assert any(scrape[name] for scrape in scrapes for name in states if "reconnecting" in name)
+
+
+def test_a_pause_is_no_loss(live: Live) -> None:
+    wait_for(lambda: len(live.records()) > 5)
+    assert live.post("controls/0", {"paused": True})[0] == 200
+    time.sleep(2.0)  # 40 pictures
+    status = json.loads(live.get("status")[1])["sources"][0]
+    assert status["paused"] is True
+    assert status["state"] == "streaming"
+    assert status["skipped"] >= 20
+    assert status["dropped"] <= 2
+    taken = len(live.records())
+    assert live.post("controls/0", {"paused": False})[0] == 200
+    wait_for(lambda: len(live.records()) > taken + 20)
+    indices = sorted(live.records())
+    status = json.loads(live.get("status")[1])["sources"][0]
+    assert indices[-1] + 1 - len(indices) <= status["skipped"] + status["dropped"] + 3
+    assert status["dropped"] <= 2
+
+
+def test_latencies_are_a_histogram(live: Live) -> None:
+    wait_for(lambda: len(live.records()) > 20)
+    text = live.get("metrics")[1]
+    assert "# TYPE foveate_latency_seconds histogram" in text
+    assert "quantile" not in text
+    buckets = [float(value) for value in re.findall(r"^foveate_latency_seconds_bucket\{.*\} (\S+)$", text, re.M)]
+    bounds = [float(bound) for bound in re.findall(r'^foveate_latency_seconds_bucket\{.*le="([^"]+)".*$', text, re.M)]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] == float("inf")
+    assert buckets == sorted(buckets)
+    (count,) = re.findall(r"^foveate_latency_seconds_count\{.*\} (\S+)$", text, re.M)
+    assert buckets[-1] == float(count) >= 20
+    (total,) = re.findall(r"^foveate_latency_seconds_sum\{.*\} (\S+)$", text, re.M)
+    taken = [record["latency"] for record in live.records().values()]
+    assert float(total) / float(count) == pytest.approx(sum(taken) / len(taken), rel=0.5)
+
+
 def test_token_events_are_the_records_of_the_file(live: Live) -> None:
     events = []
     with urllib.request.urlopen(live.url + "tokens", timeout=10) as answer:

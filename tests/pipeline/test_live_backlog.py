@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from foveate.pipeline.live.backlog import Backlog
+from foveate.pipeline.live.ledger import Ledger
 
 SMALL, LARGE = 500_000, 40 << 20  # bytes of a picture
 
@@ -17,7 +18,7 @@ class Clock:
 
 def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
     clock = Clock()
-    channel = Backlog(clock)
+    channel = Backlog(Ledger(clock))
     channel.allow(SMALL)
     got = []
     for number in range(30):  # all at once: the reader was busy
@@ -34,7 +35,7 @@ def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
 def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
     """A picture each 40 ms, taken every 200 ms: for good, a picture has waited for at most 3 of 40 ms."""
     clock = Clock()
-    channel = Backlog(clock)
+    channel = Backlog(Ledger(clock))
     channel.allow(SMALL)
     ages = []
     for number in range(500):
@@ -50,7 +51,7 @@ def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
 def test_one_who_is_barely_quick_enough_loses_nothing() -> None:
     """Nine at once, then one every 40 ms, of which each is taken after 25 ms: it takes 0.6 s until none waits."""
     clock = Clock()
-    channel = Backlog(clock)
+    channel = Backlog(Ledger(clock))
     channel.allow(SMALL)
     for number in range(9):
         channel.put(number)
@@ -68,7 +69,7 @@ def test_one_who_is_barely_quick_enough_loses_nothing() -> None:
 
 def test_one_who_caught_up_has_patience_again() -> None:
     clock = Clock()
-    channel = Backlog(clock)
+    channel = Backlog(Ledger(clock))
     channel.allow(SMALL)
     channel.put(0)
     clock.now += 5.0  # nothing was taken
@@ -82,8 +83,43 @@ def test_one_who_caught_up_has_patience_again() -> None:
 
 
 def test_large_pictures_are_few() -> None:
-    channel = Backlog(Clock())
+    channel = Backlog(Ledger(Clock()))
     channel.allow(LARGE)
     for number in range(10):
         channel.put(number)
     assert channel.dropped == 7
+
+
+def test_what_nobody_took_because_of_a_pause_is_no_loss() -> None:
+    """A picture each 40 ms for 10 s, of which none is taken; then all are taken."""
+    clock = Clock()
+    ledger = Ledger(clock)
+    channel = Backlog(ledger)
+    channel.allow(SMALL)
+    ledger.pause()
+    for number in range(250):
+        channel.put(number)
+        clock.now += 0.04
+    assert (ledger.dropped, ledger.skipped) == (0, 247)
+    ledger.resume()
+    got = [channel.get() for _ in range(3)]
+    for number in range(250, 300):
+        clock.now += 0.04
+        channel.put(number)
+        got.append(channel.get())
+    assert got == list(range(247, 300))
+    assert (ledger.dropped, ledger.skipped) == (0, 247)
+
+
+def test_a_reader_who_is_too_slow_after_a_pause_is_told_so() -> None:
+    clock = Clock()
+    ledger = Ledger(clock)
+    channel = Backlog(ledger)
+    ledger.pause()
+    channel.put(0)
+    clock.now += 5.0
+    ledger.resume()
+    for number in range(1, 10):
+        clock.now += 0.04
+        channel.put(number)
+    assert (ledger.dropped, ledger.skipped) == (6, 1)

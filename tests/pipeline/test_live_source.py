@@ -184,6 +184,34 @@ def test_counts_never_fall_while_it_connects_again(mjpeg: Any, monkeypatch: pyte
     assert counts == [5, 10]
 
 
+def test_nothing_is_forgotten_while_it_connects_again(mjpeg: Any) -> None:
+    """Asked at any moment, also while a new connection has brought no picture yet."""
+    seen = []
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?end=5") as stream:
+        list(islice(stream, 3))
+        mjpeg.kill()
+        assert stream.status is not None
+        threading.Timer(2.0, mjpeg.start).start()
+        reader = threading.Thread(target=lambda: list(islice(stream, 5)))
+        reader.start()
+        while reader.is_alive():
+            seen.append(stream.status)
+            time.sleep(0.005)
+    assert {"reconnecting", "streaming"} <= {status.state for status in seen}
+    assert all(after.received >= before.received >= 3 for before, after in pairwise(seen))
+    assert all(after.dropped >= before.dropped for before, after in pairwise(seen))
+    assert all(after.arrived is not None and after.arrived >= (before.arrived or 0) for before, after in pairwise(seen))
+
+
+def test_a_reader_who_takes_his_time_does_not_make_the_source_silent(mjpeg: Any) -> None:
+    """By the policy ``every`` the sender has to wait, and pictures are there all the time."""
+    with opened(f"http://127.0.0.1:{mjpeg.port}/stream?rate=100", policy="every", stall_timeout=0.5) as stream:
+        next(stream)
+        time.sleep(1.5)
+        assert stream.status is not None
+        assert stream.status.state == "streaming"
+
+
 @pytest.mark.parametrize("scheme", ["rtsp", "http"])
 def test_an_address_that_accepts_and_never_answers(scheme: str, silent: int) -> None:
     """Case L4: an error at the time limit + 1 s at most."""
