@@ -1,4 +1,4 @@
-"""The overlay video: what was selected, where and why, beside the score map."""
+"""The overlay video: what was selected, where and why, and what a model sees of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foveate.pipeline.sinks.overlay_video import VideoFile
 class OverlaySink:
     """Writes one picture per frame to an MP4, MOV or Matroska file (H.264, 4:2:0, true times, no sound)."""
 
-    needs_patches = False
+    needs_patches = True
     needs_heat = True
 
     def __init__(self, path: str) -> None:

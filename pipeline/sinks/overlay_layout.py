@@ -1,4 +1,8 @@
-"""Where things lie on the overlay: a legend above, the picture on the left, the score map on the right."""
+"""Where things lie on the overlay: a legend above four panels, each under a caption.
+
+The panels are the picture with its tokens, the score map, what the model sees, and the figures over time: two above
+two, or, for pictures that are higher than wide, all in a row.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ Map = NDArray[np.uint8]  # [height, width]
 
 SMALL: Final = 320  # pictures up to this width are enlarged, so that the drawing stays legible
 ENLARGED: Final = 640  # to at most this many pixels, width and height
-WIDEST: Final = (958, 958)  # a panel is never larger: the canvas fits a Full HD screen, and encoding stays cheap
+WIDEST: Final = {2: (958, 958), 4: (476, 958)}  # a panel is never larger, by the number of columns: 1920 pixels in all
+LOWEST: Final = 120  # pixels; a panel has at least so much room, for the chart
 GAP: Final = 4  # pixels between legend and panels, and between the panels
 
 
@@ -31,6 +36,13 @@ class Box(NamedTuple):
         return slice(self.y, self.y + self.height), slice(self.x, self.x + self.width)
 
 
+class Panel(NamedTuple):
+    """A caption, and what is shown below it."""
+
+    caption: Box
+    box: Box
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Sizes in pixels, fixed for the whole stream. The canvas has even sides, as 4:2:0 needs."""
@@ -39,25 +51,35 @@ class Layout:
     height: int
     font: float  # OpenCV's font scale
     legend: Box
-    picture: Box
-    score: Box
+    picture: Panel
+    score: Panel
+    reader: Panel
+    history: Panel
 
 
 def layout_for(width: int, height: int) -> Layout:
     """The layout for pictures of ``width`` x ``height``."""
-    panel_width, panel_height = _panel(width, height)
-    half = (max(panel_width, ENLARGED) + 1) // 2 * 2  # a half holds a panel and its share of the legend
-    canvas_width = 2 * half + GAP
+    columns = 2 if width >= height else 4
+    panel_width, panel_height = _panel(width, height, columns)
+    column = (max(panel_width, ENLARGED * 2 // columns) + 1) // 2 * 2  # holds a panel and its share of the legend
+    canvas_width = columns * (column + GAP) - GAP
     font = min(max(canvas_width / 2600, 0.5), 1.0)
-    strip = round(120 * font) // 2 * 2
-    middle = (half - panel_width) // 2
+    strip, caption = round(170 * font) // 2 * 2, round(44 * font) // 2 * 2
+    row = caption + (max(panel_height, LOWEST) + 1) // 2 * 2 + GAP
+
+    def panel(number: int, wide: int, high: int) -> Panel:
+        x, y = number % columns * (column + GAP), strip + GAP + number // columns * row
+        return Panel(Box(x, y, column, caption), Box(x + (column - wide) // 2, y + caption, wide, high))
+
     return Layout(
         width=canvas_width,
-        height=strip + GAP + (panel_height + 1) // 2 * 2,
+        height=strip + 4 // columns * row,
         font=font,
         legend=Box(0, 0, canvas_width, strip),
-        picture=Box(middle, strip + GAP, panel_width, panel_height),
-        score=Box(half + GAP + middle, strip + GAP, panel_width, panel_height),
+        picture=panel(0, panel_width, panel_height),
+        score=panel(1, panel_width, panel_height),
+        reader=panel(2, panel_width, panel_height),
+        history=panel(3, column, max(panel_height, LOWEST)),
     )
 
 
@@ -68,9 +90,10 @@ def fitted(width: int, height: int, box: Box) -> Box:
     return Box(box.x + (box.width - inner[0]) // 2, box.y + (box.height - inner[1]) // 2, *inner)
 
 
-def _panel(width: int, height: int) -> tuple[int, int]:
+def _panel(width: int, height: int, columns: int) -> tuple[int, int]:
+    most = WIDEST[columns]
     if width <= SMALL and max(width, height) <= ENLARGED:
-        factor = ENLARGED // max(width, height)
+        factor = min(ENLARGED // max(width, height), most[0] // width)
         return width * factor, height * factor
-    scale = min(1.0, WIDEST[0] / width, WIDEST[1] / height)
+    scale = min(1.0, most[0] / width, most[1] / height)
     return max(1, round(width * scale)), max(1, round(height * scale))

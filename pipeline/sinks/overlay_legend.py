@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Final
 
 import cv2
@@ -82,10 +83,10 @@ class Pen:
         return int(cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, self._font, 1)[0][0])
 
 
-def draw_legend(image: Image, selection: Selection, budget: int | None, top: float, font: float) -> None:
+def draw_legend(image: Image, selection: Selection, budget: int | None, query: str, top: float, font: float) -> None:
     """Paint the legend over ``image``, in place. ``top`` is the score shown in the brightest colour."""
     image[:] = BACKGROUND
-    first, second = 44 * font, 94 * font  # baselines
+    first, second, third = 44 * font, 94 * font, 144 * font  # baselines
     left, right = 18 * font, image.shape[1] / 2 + 18 * font
     _frame_line(Pen(image, left, first, font), selection, budget)
     _lod_line(Pen(image, left, second, font), selection)
@@ -94,6 +95,20 @@ def draw_legend(image: Image, selection: Selection, budget: int | None, top: flo
     pen.text("score   0", _DULL, gap=14)
     pen.ramp(420)
     pen.text(f"{top:.2f}", _BRIGHT)
+    pen = Pen(image, left, third, font)
+    pen.text("query", _DULL, gap=10)
+    pen.text(_plain(query) or "none", _BRIGHT if query else _DULL)
+
+
+def draw_caption(image: Image, text: str, font: float) -> None:
+    """Write the caption of a panel into ``image``, in place."""
+    Pen(image, 18 * font, 30 * font, 0.9 * font).text(text, _DULL)
+
+
+def _plain(text: str) -> str:
+    """What OpenCV's font can write, which has ASCII alone: the accents of letters go, what is left becomes "?"."""
+    bare = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
+    return bare.encode("ascii", "replace").decode()
 
 
 def _frame_line(pen: Pen, selection: Selection, budget: int | None) -> None:

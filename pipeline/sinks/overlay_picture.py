@@ -1,16 +1,24 @@
-"""One frame of the overlay: legend, picture with tokens, score map."""
+"""One frame of the overlay: legend, picture with tokens, score map, what the model sees, figures over time."""
 
 from __future__ import annotations
 
+from typing import Final
+
+import cv2
 import numpy as np
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.overlay_heat import HeatScale, draw_heat
-from foveate.pipeline.sinks.overlay_layout import Image, fitted, layout_for
-from foveate.pipeline.sinks.overlay_legend import BACKGROUND, draw_legend
+from foveate.pipeline.sinks.overlay_history import History, in_decibels
+from foveate.pipeline.sinks.overlay_layout import Image, Panel, fitted, layout_for
+from foveate.pipeline.sinks.overlay_legend import BACKGROUND, draw_caption, draw_legend
+from foveate.pipeline.sinks.overlay_query import QueryText
+from foveate.pipeline.sinks.overlay_reader import ReaderView
 from foveate.pipeline.sinks.overlay_scale import picture_at
 from foveate.pipeline.sinks.overlay_tokens import draw_tokens
+
+_CHART: Final = (26, 29, 37)  # behind the figures
 
 
 class OverlayPicture:
@@ -19,22 +27,51 @@ class OverlayPicture:
     def __init__(self, header: Header) -> None:
         self.layout = layout_for(header.width, header.height)
         self._scale = HeatScale()
+        self._empty = np.full((self.layout.height, self.layout.width, 3), BACKGROUND, np.uint8)
         budget = header.config.get("budget")
         self._budget = budget if isinstance(budget, int) else None
+        self._reader = ReaderView(header)
+        self._history = History(self._budget)
+        self._query = QueryText(header)
 
     def draw(self, frame: FrameView, selection: Selection) -> Image:
         """R'G'B' uint8[layout.height, layout.width, 3] of one frame.
 
-        Raises KeyError where the selection has no map "score".
+        Raises KeyError where the selection has no map "score", ValueError where it has no patches.
         """
         self._scale.follow(selection.maps["score"])
+        seen = self._reader.see(frame, selection)
+        self._history.add(selection, seen.psnr)
         layout = self.layout
-        canvas = np.full((layout.height, layout.width, 3), BACKGROUND, np.uint8)
-        draw_legend(canvas[layout.legend.slices], selection, self._budget, self._scale.top, layout.font)
-        left, right = (fitted(frame.width, frame.height, box) for box in (layout.picture, layout.score))
-        picture = picture_at(frame, left.width, left.height)
-        score = picture.copy()
-        draw_tokens(picture, selection)
-        draw_heat(score, selection, self._scale.top)
-        canvas[left.slices], canvas[right.slices] = picture, score
+        canvas = self._empty.copy()
+        legend = canvas[layout.legend.slices]
+        draw_legend(legend, selection, self._budget, self._query.of(selection), self._scale.top, layout.font)
+        for panel, caption in (
+            (layout.picture, "tokens"),
+            (layout.score, "score"),
+            (layout.reader, f"what the model sees: PSNR {in_decibels(seen.psnr)}"),
+            (layout.history, "tokens of each frame (bars), PSNR (line), keyframes (red)"),
+        ):
+            draw_caption(canvas[panel.caption.slices], caption, layout.font)
+        self._panels(canvas, frame, selection, seen.picture)
         return canvas
+
+    def _panels(self, canvas: Image, frame: FrameView, selection: Selection, seen: Image) -> None:
+        def part(panel: Panel) -> Image:
+            return canvas[fitted(frame.width, frame.height, panel.box).slices]
+
+        layout = self.layout
+        tokens, score, reader = part(layout.picture), part(layout.score), part(layout.reader)
+        height, width = tokens.shape[:2]
+        picture = picture_at(frame, width, height)
+        score[:] = picture
+        draw_tokens(picture, selection)
+        tokens[:] = picture
+        heat = score.copy()
+        draw_heat(heat, selection, self._scale.top)
+        score[:] = heat
+        method = cv2.INTER_AREA if width < seen.shape[1] or height < seen.shape[0] else cv2.INTER_NEAREST
+        reader[:] = cv2.resize(seen, (width, height), interpolation=method)
+        chart = canvas[layout.history.box.slices]
+        chart[:] = _CHART
+        self._history.draw(chart, layout.font)

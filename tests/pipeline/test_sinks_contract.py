@@ -293,4 +293,4 @@ def test_what_each_needs() -> None:
     needs = {name: (opener(name).needs_patches, opener(name).needs_heat) for name, (opener, _) in KINDS.items()}
     assert needs["a.jsonl"] == needs["a.parquet"] == (False, False)
     assert needs["a.npz"] == needs["a.safetensors"] == (True, False)
-    assert needs["a.mp4"] == (False, True)
+    assert needs["a.mp4"] == (True, True)

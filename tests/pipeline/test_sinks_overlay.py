@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks import open_overlay
+from foveate.pipeline.sinks.overlay_history import in_decibels
 from foveate.pipeline.sinks.overlay_layout import layout_for
 from foveate.pipeline.sinks.overlay_picture import OverlayPicture
+from foveate.pipeline.sinks.overlay_reader import psnr
 
 YELLOW = (255, 214, 64)  # the outline of a token of LOD 0
 GREEN = (92, 232, 132)  # of LOD 1, at 80% over the picture
@@ -56,6 +58,7 @@ def selection(
         participation=None,
         age=np.zeros(len(tokens), np.int32),
         fresh=np.zeros(len(tokens), np.bool_),
+        patches=np.full((len(tokens), 16, 16, 3), GREY, np.uint8),
         maps={"score": grid},
     )
     return replace(plain, **changes)
@@ -70,7 +73,7 @@ def draw(width: int, height: int, tokens: list[tuple[int, int, int]]) -> tuple[N
     """The picture's and the score map's panel of one frame."""
     picture = OverlayPicture(header(width, height))
     canvas = picture.draw(frame(width, height), selection(width, height, tokens))
-    return canvas[picture.layout.picture.slices], canvas[picture.layout.score.slices]
+    return canvas[picture.layout.picture.box.slices], canvas[picture.layout.score.box.slices]
 
 
 def test_outlines_shading_and_scale() -> None:
@@ -98,14 +101,14 @@ def test_large_pictures_are_reduced() -> None:
     layout = layout_for(3840, 2160)
     assert layout.width == 1920
     assert layout.height % 2 == 0
-    assert abs(layout.picture.width / layout.picture.height - 16 / 9) < 0.01
+    assert abs(layout.picture.box.width / layout.picture.box.height - 16 / 9) < 0.01
 
 
 def test_the_score_map_goes_from_the_dimmed_picture_to_bright() -> None:
     picture = OverlayPicture(header(64, 64))
     chosen = selection(64, 64, [])
     chosen.maps["score"][:, 2:] = 0.5
-    panel = picture.draw(frame(64, 64), chosen)[picture.layout.score.slices]
+    panel = picture.draw(frame(64, 64), chosen)[picture.layout.score.box.slices]
     cold, hot = panel[300, 20], panel[300, 600]
     assert cold.max() <= 0.3 * GREY + 6  # inferno begins at nearly black
     assert min(hot[0], hot[1]) > 240  # and ends at a pale yellow
@@ -120,16 +123,20 @@ def test_any_size(size: tuple[int, int]) -> None:
     assert canvas.shape == (layout.height, layout.width, 3)
     assert layout.width % 2 == layout.height % 2 == 0
     assert layout.width <= 1920
-    for box in (layout.picture, layout.score):
-        assert box.x >= 0
+    boxes = [box for panel in (layout.picture, layout.score, layout.reader, layout.history) for box in panel]
+    taken = np.zeros((layout.height, layout.width), int)
+    for box in (layout.legend, *boxes):
+        assert min(box.x, box.y) >= 0
         assert box.x + box.width <= layout.width
         assert box.y + box.height <= layout.height
+        taken[box.slices] += 1
+    assert taken.max() == 1  # nothing lies over anything else
 
 
 def test_another_size_is_letterboxed() -> None:
     picture = OverlayPicture(header(320, 240))  # panels of 640x480
     canvas = picture.draw(frame(640, 360), selection(640, 360, []))
-    panel = canvas[picture.layout.picture.slices]
+    panel = canvas[picture.layout.picture.box.slices]
     assert (panel[60:420] == 48).all()  # GREY * 96 / 255
     assert (panel[:60] == panel[0, 0]).all()
     assert (panel[420:] == panel[0, 0]).all()
@@ -137,7 +144,7 @@ def test_another_size_is_letterboxed() -> None:
 
 def test_the_scale_follows_a_falling_score_slowly() -> None:
     picture = OverlayPicture(header(64, 64))
-    at = picture.layout.score.y + 300, picture.layout.score.x + 300
+    at = picture.layout.score.box.y + 300, picture.layout.score.box.x + 300
     bright = picture.draw(frame(64, 64), selection(64, 64, [], heat=0.8))[at]
     after = picture.draw(frame(64, 64), selection(64, 64, [], heat=0.4))[at]
     later = [picture.draw(frame(64, 64), selection(64, 64, [], heat=0.4))[at] for _ in range(30)][-1]
@@ -163,8 +170,69 @@ def test_the_legend_tells_one_frame_from_another() -> None:
         {"tokens": [(8, 8, 1)]},
         {"tokens": [(8, 8, 0), (24, 8, 0)]},
         {"heat": 0.9},
+        {"extras": {"query": ["red", "-blue"]}},
     ):
         assert (legend(**changes) != plain).any(), changes
+
+
+def seen(picture: OverlayPicture, chosen: Selection, luma: int = GREY) -> NDArray[np.uint8]:
+    """The panel of what the model sees."""
+    canvas = picture.draw(frame(chosen.width, chosen.height, luma=luma), chosen)
+    return canvas[picture.layout.reader.box.slices]
+
+
+def test_what_the_model_sees_is_painted_from_the_tokens() -> None:
+    patches = np.full((2, 16, 16, 3), (200, 40, 90), np.uint8)
+    panel = seen(OverlayPicture(header(640, 480)), selection(640, 480, [(336, 240, 1), (40, 56, 0)], patches=patches))
+    assert (panel[48:64, 32:48] == (200, 40, 90)).all()
+    assert (panel[226:254, 322:350] == (200, 40, 90)).mean() > 0.9  # but its rim, which is blended
+    assert (panel[400:, :300] == 128).all()  # nothing is known there
+
+
+@pytest.mark.parametrize(("memory", "kept"), [("frame", False), ("stream", True)])
+def test_only_a_reader_that_remembers_keeps_what_it_saw(memory: str, kept: bool) -> None:
+    picture = OverlayPicture(Header("clip.mp4", 640, 480, 10.0, {"budget": 9, "allocation": {"memory": memory}}))
+    white = np.full((1, 16, 16, 3), 255, np.uint8)
+    seen(picture, selection(640, 480, [(40, 56, 0)], patches=white, keyframe="first"))
+    panel = seen(picture, selection(640, 480, [(8, 8, 0)], index=1))
+    assert (panel[50, 40] == 255).all() == kept
+    panel = seen(picture, selection(640, 480, [(8, 8, 0)], index=2, keyframe="periodic"))
+    assert (panel[50, 40] == 255).all() == kept
+    panel = seen(picture, selection(640, 480, [(8, 8, 0)], index=3, keyframe="cut"))
+    assert (panel[50, 40] == 128).all()
+
+
+def test_the_psnr_is_that_of_the_whole_picture() -> None:
+    """Equal pictures are exact; one value of 255 off everywhere is 0 dB; a difference of 16 is 24.05 dB."""
+    black = np.zeros((4, 6, 3), np.uint8)
+    assert psnr(black, black) == np.inf
+    assert psnr(black, black + 255) == pytest.approx(0, abs=1e-9)
+    assert psnr(black, black + 16) == pytest.approx(20 * np.log10(255 / 16))
+    assert (in_decibels(np.inf), in_decibels(24.049)) == ("exact", "24.0 dB")
+
+
+def test_the_chart_has_a_bar_for_each_frame() -> None:
+    picture = OverlayPicture(header(640, 480))  # budget 273, 240 frames over 640 columns
+    tokens = [(x, y, 0) for x, y in itertools.product(range(8, 640, 16), range(8, 480, 16))]
+    background = picture.draw(frame(640, 480), selection(640, 480, []))[picture.layout.history.box.slices][5, 5]
+    canvas = picture.draw(frame(640, 480), selection(640, 480, tokens[:137], index=1))
+    column = canvas[picture.layout.history.box.slices][:, 638]
+    filled = (column != background).any(axis=1)
+    assert filled[-230:].all()  # 137 of 273 tokens are half of 480 pixels
+    assert filled[:230].mean() < 0.05  # but for a line
+
+
+def test_a_picture_without_patches_is_refused() -> None:
+    with pytest.raises(ValueError, match="patches"):
+        OverlayPicture(header(64, 64)).draw(frame(64, 64), selection(64, 64, [(8, 8, 0)], patches=None))
+
+
+@pytest.mark.parametrize("text", ["red, -blue:0.5", "grün ☂ 赤", "x" * 5000, "a\nb"])
+def test_any_query_can_be_written(text: str) -> None:
+    picture = OverlayPicture(Header("clip.mp4", 640, 480, 10.0, {"query": [text]}))
+    with_query = picture.draw(frame(640, 480), selection(640, 480, []))
+    without = OverlayPicture(header(640, 480)).draw(frame(640, 480), selection(640, 480, []))
+    assert (with_query != without).any()
 
 
 def encode(path: Path, times: list[float]) -> None:
@@ -187,16 +255,16 @@ def test_decoded_again(suffix: str, tmp_path: Path) -> None:
         stream = container.streams.video[0]
         assert stream.codec_context.name == "h264"
         assert stream.codec_context.pix_fmt == "yuv420p"
-        assert (stream.codec_context.width, stream.codec_context.height) == (1284, 544)
+        assert (stream.codec_context.width, stream.codec_context.height) == (1284, 84 + 2 * (4 + 22 + 480))
         assert (stream.codec_context.colorspace, stream.codec_context.color_range) == (1, 1)  # BT.709, limited
         pictures = list(container.decode(stream))
     # Matroska keeps milliseconds, MP4 ticks of 1/90000 s.
     tolerance = 0.0006 if suffix == ".mkv" else 1e-5
     assert [picture.time for picture in pictures] == pytest.approx(TIMES, abs=tolerance)
-    panel = pictures[-1].to_ndarray(format="rgb24", src_colorspace="itu709")[64:, :640]
+    panel = pictures[-1].to_ndarray(format="rgb24", src_colorspace="itu709")[110:, :640]
     # The token's upper edge is one pixel high, so 4:2:0 halves its chroma; its luma must stand out all the same:
     # yellow has luma 212, the picture inside 128.
-    luma = pictures[-1].to_ndarray(format="yuv420p")[64:544, :640].astype(int)
+    luma = pictures[-1].to_ndarray(format="yuv420p")[110:590, :640].astype(int)
     assert luma[96, 66:94].min() > 170
     assert abs(int(np.median(luma[100:124, 68:92])) - round(16 + 219 * GREY / 255)) <= 2
     assert np.abs(panel[100:124, 68:92].astype(int) - GREY).mean() <= 3
@@ -215,7 +283,7 @@ def test_colours_survive(tmp_path: Path) -> None:
     with av.open(str(path)) as container:
         [shown] = list(container.decode(video=0))
     planes = shown.to_ndarray(format="yuv420p")
-    inside = planes[layout.picture.y + 8, layout.picture.x + 8]
+    inside = planes[layout.picture.box.y + 8, layout.picture.box.x + 8]
     # Red in BT.709, limited range, is Y 63; lossy coding at this quality stays within a few codes.
     assert abs(int(inside) - 63) <= 6
 
