@@ -90,8 +90,7 @@ def stc(footage: Footage, budget: int) -> list[Mask]:
 def saliency(footage: Footage, budget: int) -> list[Mask]:
     """Foveate's saliency channel alone, the K highest cells."""
     rows, columns = footage.grid
-    source = {"frames": len(footage.pictures)}
-    with open_stream(str(footage.path), maps=("saliency",), source=source) as stream:
+    with open_stream(footage.path, maps=("saliency",), source={"frames": len(footage.pictures)}) as stream:
         maps = [selection.maps["saliency"][:rows, :columns] for selection in stream]
     return [highest(values.astype(np.float64), budget) for values in maps]
 

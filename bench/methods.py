@@ -54,8 +54,7 @@ def patches_like(shape: tuple[int, ...], budget: int) -> tuple[int, int]:
 def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Shown]:
     """Foveate, under the settings of ``options``. Its tokens show the texture, which is close to the true frame."""
     reader = ReaderPicture(footage.shapes)
-    source = {"frames": len(footage.pictures)}
-    with open_stream(str(footage.path), budget=budget, source=source, **options) as stream:
+    with open_stream(footage.path, budget=budget, source={"frames": len(footage.pictures)}, **options) as stream:
         texture = Texture(stream.settings.change.threshold)
         for picture, selection in zip(footage.pictures, stream, strict=True):
             planes = texture.show(picture, selection.keyframe is not None)

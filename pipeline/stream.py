@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from foveate.pipeline.awaiting import Awaiting
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Sharing, Stage
 from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, FrameView, Source, SourceInfo
+from foveate.pipeline.keywords import SettingsKeywords
 from foveate.pipeline.live.moments import stamped
 from foveate.pipeline.live.source import LiveSource
 from foveate.pipeline.live.state import Listener, Status
@@ -40,7 +42,7 @@ def open_stream(
     *,
     sinks: Sequence[Sink] = (),
     listener: Listener | None = None,
-    **overrides: Any,
+    **overrides: Unpack[SettingsKeywords],
 ) -> Stream:
     """Open ``source`` (a path, a camera or a network address) and get an iterator of Selections, one per frame.
 
@@ -65,7 +67,7 @@ def open_stream(
     return Stream(opened, settings, engine, feedback, sinks, decode_shares, queries)
 
 
-def _overridden(settings: Settings, overrides: dict[str, Any]) -> Settings:
+def _overridden(settings: Settings, overrides: Mapping[str, object]) -> Settings:
     if not overrides:
         return settings
     merged = settings.model_dump()
@@ -126,6 +128,7 @@ class Stream:
         )
         self._steps: Iterator[Step] | None = None
         self._frame: FrameView | None = None
+        self._awaiting = Awaiting()
 
     @property
     def frame(self) -> FrameView | None:
@@ -195,7 +198,7 @@ class Stream:
         changed = self._changed({"change": {"keyframe_interval": frames}})
         self._feedback.keyframe_interval = changed.change.keyframe_interval
 
-    def _changed(self, wishes: dict[str, Any]) -> Settings:
+    def _changed(self, wishes: Mapping[str, object]) -> Settings:
         """The settings with ``wishes``. Raises ValueError where they do not allow them."""
         try:
             return _overridden(self.settings, wishes)
@@ -217,6 +220,22 @@ class Stream:
             self._steps = iter(self._runner)
         self._frame, selection = next(self._steps)
         return selection
+
+    def __aiter__(self) -> AsyncGenerator[Selection]:
+        """The Selections for ``async for``: they are waited for in a thread, while the event loop goes on.
+
+        Leaving the loop, also by an error or because the task is cancelled, closes the stream; ``async with`` waits
+        until it is.
+        """
+        return self._awaiting.selections(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._awaiting.end(self)
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,54 @@
+"""A stream in asyncio: its Selections are waited for in a thread, and so is its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from foveate.pipeline.selection import Selection
+
+
+class Closable(Protocol):
+    """What a stream is for this module."""
+
+    def __iter__(self) -> Iterator[Selection]: ...
+    def __next__(self) -> Selection: ...
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Awaiting:
+    """The thread that waits for one stream: its own, because many would take up all those that an event loop lends.
+
+    It does not hold the stream, which holds it.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="foveate-await")  # begun with the first wait
+        self._ending: asyncio.Task[None] | None = None
+
+    async def selections(self, stream: Closable) -> AsyncGenerator[Selection]:
+        """Yield the Selections, one asked for at a time; at the end close the stream. Raises what it raises."""
+        loop = asyncio.get_running_loop()
+        try:
+            while (selection := await loop.run_in_executor(self._thread, next, stream, None)) is not None:
+                yield selection
+                del selection  # not to be held while waiting for the next one
+        finally:
+            await self.end(stream)
+
+    async def end(self, stream: Closable) -> None:
+        """Close the stream, and end the thread. It goes on if the task that waits for it is cancelled."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(stream))
+        await asyncio.shield(self._ending)
+
+    async def _end(self, stream: Closable) -> None:
+        stream.cancel()
+        loop = asyncio.get_running_loop()
+        try:  # behind a wait for the next Selection that may still be going on
+            await loop.run_in_executor(self._thread, stream.close)
+        finally:
+            self._thread.shutdown()  # at once, because it is idle

@@ -1,0 +1,132 @@
+"""The settings as typed keywords, so that a type checker finds a wrong name or type. A test keeps them in step."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from foveate.pipeline.settings import (
+    AllocationSettings,
+    CacheSettings,
+    ChangeSettings,
+    ClipSettings,
+    LiveSettings,
+    OcrSettings,
+    ScoreSettings,
+    SourceSettings,
+)
+
+
+class SourceKeywords(TypedDict, total=False):
+    """See SourceSettings."""
+
+    stream: int | None
+    frames: int | None
+    rate: float
+
+
+class ChangeKeywords(TypedDict, total=False):
+    """See ChangeSettings."""
+
+    threshold: float
+    keyframe_interval: int
+    cut_share: float
+    cut_histogram: float
+
+
+class CacheKeywords(TypedDict, total=False):
+    """See CacheSettings."""
+
+    enabled: bool
+    flow_level: Literal[2, 3]
+    confidence: float
+    blend: float
+    max_age: int
+
+
+class ScoreKeywords(TypedDict, total=False):
+    """See ScoreSettings."""
+
+    enabled: bool
+    floor: float
+    scorer: Literal["balance", "linear"]
+    weights: str | None
+    passes: Literal[1, 2]
+
+
+class AllocationKeywords(TypedDict, total=False):
+    """See AllocationSettings."""
+
+    strategy: Literal["rate_distortion", "three_stage", "five_stage", "adaptive", "cluster_first", "foveated", "soft"]
+    memory: Literal["frame", "stream"]
+    min_gain: float
+    merge: Literal[1, 2]
+    share: float
+    m0: float | None
+    e0: float
+
+
+class LiveKeywords(TypedDict, total=False):
+    """See LiveSettings."""
+
+    policy: Literal["latest", "every"]
+    transport: Literal["tcp", "udp"]
+    connect_timeout: float
+    stall_timeout: float
+    retry_pause: float
+    wait: bool
+    verify: bool
+    ca_file: str | None
+    format: str | None
+    size: str | None
+    rate: float | None
+
+
+class ClipKeywords(TypedDict, total=False):
+    """See ClipSettings."""
+
+    model: str
+    weights: str | None
+    pca: str | None
+    dense: Literal["native", "windows"]
+    resolution: int | None
+    window: int
+    interval: int
+    stale: float
+    wait: bool | None
+    device: str | None
+    threads: int | None
+
+
+class OcrKeywords(TypedDict, total=False):
+    """See OcrSettings."""
+
+    resolution: int | None
+    interval: int
+    stale: float
+    wait: bool | None
+    threads: int | None
+
+
+class SettingsKeywords(TypedDict, total=False):
+    """See Settings. A group is given whole, or as those of its settings that are to be changed."""
+
+    budget: int
+    query: list[str] | tuple[str, ...]
+    query_image: list[str] | tuple[str, ...]
+    encoder: Literal["attributes", "open_clip"]
+    text: Literal["strokes", "ocr"]
+    keep_embeddings: bool
+    engine: Literal["auto", "cpu", "cuda"]
+    analysis_level: int
+    maps: list[str] | tuple[str, ...]
+    patches: bool
+    device_patches: bool
+    depth: str | None
+    source: SourceSettings | SourceKeywords
+    live: LiveSettings | LiveKeywords
+    change: ChangeSettings | ChangeKeywords
+    cache: CacheSettings | CacheKeywords
+    score: ScoreSettings | ScoreKeywords
+    allocation: AllocationSettings | AllocationKeywords
+    clip: ClipSettings | ClipKeywords
+    ocr: OcrSettings | OcrKeywords
