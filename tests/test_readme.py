@@ -145,6 +145,19 @@ def test_the_example_runs() -> None:
     exec(example, {"model": lambda patches, coords, valid, grid: np.ones(valid.sum())})
 
 
+def code_with(text: str) -> str:
+    """The one example in Python that holds ``text``, on a few frames of a sample clip."""
+    (example,) = [code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if text in code]
+    clip = ROOT / "sample_videos" / "pedestrians.mp4"
+    return example.replace('"clip.mp4"', f'"{clip}", source={{"frames": 3}}')
+
+
+def test_the_example_of_painting_runs() -> None:
+    names: dict[str, Any] = {"open_stream": open_stream}
+    exec(code_with("paint(onto=seen)"), names)
+    assert {names[name].shape for name in ("frame", "seen", "drawn")} == {(576, 768, 3)}
+
+
 def test_the_example_of_lessons_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     example = next(code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "Lessons" in code)
