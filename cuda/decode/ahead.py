@@ -11,13 +11,11 @@ from __future__ import annotations
 import importlib
 from collections import deque
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, Final
 
 from foveate.cuda.decode.pictures import Picture, PictureCopies
 from foveate.cuda.device import Device
 from foveate.cuda.graph import no_capture
-from foveate.pipeline.sources.clock import FORWARD_LIMIT
 from foveate.pipeline.sources.container import ContainerFeed
 
 _AHEAD: Final = 8  # pictures that are decoded before they are asked for
@@ -25,12 +23,11 @@ _AT_A_TIME: Final = 4
 
 
 def vouched(feed: ContainerFeed) -> bool:
-    """Whether the file is whole, shows every picture once, and none so long that the times after it seem to jump."""
+    """Whether the file is whole and shows every picture once."""
     index = feed.index
     if index is None or any(entry.is_discard for entry in index) or feed.shortfall():
         return False
-    longest = max((after.timestamp - before.timestamp for before, after in pairwise(index)), default=0)
-    return longest * feed.time_base < FORWARD_LIMIT and _same_stream(feed)
+    return _same_stream(feed)
 
 
 def _same_stream(feed: ContainerFeed) -> bool:

@@ -70,7 +70,7 @@ class DeviceSource:
         self._dropped: set[int] = set()  # timestamps of pictures that are decoded but not to be shown
         self._decoded = self._decode()
         self._stamped = self._stamp()
-        self._pictures = timed(self._stamped, 1 / (feed.rate or settings.rate))
+        self._pictures = timed(self._stamped, 1 / (feed.rate or settings.rate), feed.spliced)
         self._frames: Iterator[DeviceFrame] = islice(map(self._frame, count(), self._pictures), settings.frames)
 
     def __iter__(self) -> Iterator[Any]:

@@ -35,6 +35,7 @@ class LiveFeed:
 
     frames: int | None = None
     decode_order = False
+    spliced = True
     times: Times = "stream"
 
     def __init__(self, target: Target, live: LiveSettings, source: SourceSettings) -> None:

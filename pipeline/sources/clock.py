@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-FORWARD_LIMIT = 10.0  # seconds beyond the expected time from which a gap is a discontinuity
+FORWARD_LIMIT = 10.0  # seconds beyond the expected time from which a timestamp may be a stray one, or jump
 BACKWARD_LIMIT = 4.0  # mean frame durations; decoders disorder neighbours, they do not go further back
-_NUDGE = 0.25  # of a frame's duration: how far a repeated time is moved
+_NUDGE = 0.25  # of a frame's duration: how far a repeated time is moved; each further one half as far,
+# so that however many there are, they do not run ahead of the next true time
 
 T = TypeVar("T")
 
@@ -31,16 +33,17 @@ class Timed(Generic[T]):
     jumped: bool = False
 
 
-def timed(entries: Iterable[Stamped[T]], nominal: float) -> Generator[Timed[T], None, None]:
+def timed(entries: Iterable[Stamped[T]], nominal: float, spliced: bool) -> Generator[Timed[T], None, None]:
     """Give every picture a time: strictly increasing, the first 0.0.
 
     A lone missing or stray timestamp is replaced from its neighbours, which takes a look at the next picture
-    (only then is one held back). Timestamps that jump and stay are a discontinuity: forwards, beyond
-    ``FORWARD_LIMIT``, the times jump too; backwards, beyond ``BACKWARD_LIMIT``, they go on from the last.
-    A smaller step back, or a repeated time, is nudged ahead. ``nominal`` is a frame's duration in seconds
-    where nothing else is known.
+    (only then is one held back). Timestamps that go back beyond ``BACKWARD_LIMIT`` and stay there are a
+    discontinuity, and the times go on from the last. Those that go ahead are kept: beyond ``FORWARD_LIMIT`` they
+    are a discontinuity where the stream may be ``spliced``; elsewhere they lie on one line of time, and it was the
+    picture before that stood so long. A smaller step back, or a repeated time, is nudged ahead. ``nominal`` is a
+    frame's duration in seconds where nothing else is known.
     """
-    clock = _Clock(nominal)
+    clock = _Clock(nominal, spliced)
     held: Stamped[T] | None = None
     for entry in entries:
         if held is not None:
@@ -55,8 +58,10 @@ def timed(entries: Iterable[Stamped[T]], nominal: float) -> Generator[Timed[T], 
 
 
 class _Clock:
-    def __init__(self, nominal: float) -> None:
+    def __init__(self, nominal: float, spliced: bool) -> None:
         self._nominal = nominal
+        self._spliced = spliced
+        self._nudge = 0.0  # how far the next repeated time is moved, in seconds
         self._shift: float | None = None  # what is taken from a stamp; None before the first stamp
         self._last: float | None = None
         self._length = nominal  # how long the last picture stands
@@ -93,9 +98,10 @@ class _Clock:
             return self._advance(held, (self._last_seconds() + after) / 2, False)
         if held.stamp is None:
             return self._advance(held, self._expected(), False)
-        if held.stamp - (self._shift or 0.0) < self._last_seconds():
+        back = held.stamp - (self._shift or 0.0) < self._last_seconds()
+        if back:
             self._shift = held.stamp - self._expected()
-        return self.place(held, jumped=True)
+        return self.place(held, jumped=back or self._spliced)
 
     def _on_line(self, entry: Stamped[T] | None) -> float | None:
         """The entry's time if it continues the present line, else None."""
@@ -105,8 +111,11 @@ class _Clock:
         return seconds if seconds > self._last_seconds() else None
 
     def _advance(self, entry: Stamped[T], seconds: float, jumped: bool) -> Timed[T]:
-        if self._last is not None and seconds <= self._last:
-            seconds = self._last + _NUDGE * self._nominal
+        if self._last is None or seconds > self._last:
+            self._nudge = _NUDGE * self._nominal
+        else:
+            seconds = max(self._last + self._nudge, math.nextafter(self._last, math.inf))
+            self._nudge /= 2
         self._last = seconds
         self._length = entry.duration or self._nominal
         self._count += 1

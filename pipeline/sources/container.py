@@ -23,7 +23,9 @@ from foveate.pipeline.sources.truncation import missing_bytes
 
 _NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
+_SPLICED = 0x200  # AVFMT_TS_DISCONT: MPEG-TS, MPEG-PS and Ogg
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
+_MANY = 1 << 30  # pictures; a count as high is no count: AVI written to a pipe has it
 _INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, unless in fragments
 
 
@@ -97,11 +99,12 @@ class ContainerFeed:
         self.times = _times(self._container, stream)
         self.rate = declared_rate(stream)
         self.average_rate = average_rate(stream) if self.times in ("stream", "untold") else self.rate
-        self.frames = stream.frames or None
+        self.frames = _frames(self._container, stream)
         self.index = _index(self._container, stream)
         aspect = stream.sample_aspect_ratio
         self.sample_aspect = float(aspect) if aspect else 1.0
         self.decode_order = self._container.format.name in _DECODE_ORDER
+        self.spliced = bool(self._container.format.flags & _SPLICED)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the stream's packets in decoding order. Raises FFmpegError."""
@@ -134,6 +137,11 @@ class ContainerFeed:
     def close(self) -> None:
         """Release the container and the decoder."""
         self._container.close()
+
+
+def _frames(container: InputContainer, stream: VideoStream) -> int | None:
+    """How many pictures the header counts; None where it does not, or more than the file has room for."""
+    return stream.frames if 0 < stream.frames < (container.size if container.size > 0 else _MANY) else None
 
 
 def _index(container: InputContainer, stream: VideoStream) -> IndexEntries | None:

@@ -34,6 +34,7 @@ class Feed(Protocol):
     sample_aspect: float
     times: Times
     decode_order: bool  # only decoding timestamps can be trusted
+    spliced: bool  # timestamps may begin anew in the middle, as in a transport stream; else a gap is a gap
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets in decoding order. Raises FFmpegError where the stream cannot be read further."""

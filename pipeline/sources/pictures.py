@@ -52,7 +52,7 @@ class PictureFeed:
         self.average_rate: float | None = settings.rate
         self.frames: int | None = len(self._files)
         self.times: Times = "setting"
-        self.decode_order = False
+        self.decode_order = self.spliced = False
 
     def _find_decoder(self, settings: SourceSettings, name: str) -> VideoCodecContext:
         for file in self._files[:_TRIES]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 _EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
-_BOXES = set(  # at the top level (ISO 14496-12, table 1; ISO 23009-1; QuickTime)
-    b"ftyp moov mdat free skip wide pnot udta uuid meta meco pdin moof mfra styp sidx ssix prft emsg imda".split()
-)
+_UNKNOWN_SIZES = {0, 0xFFFFFFFF}  # of a RIFF that was written to a pipe
+_FILM_BOXES = set(b"ftyp moov mdat meta moof styp sidx imda".split())
+"""At the top level, without which pictures are lost (ISO 14496-12, table 1; ISO 23009-1)."""
+_BOXES = _FILM_BOXES | set(b"free skip wide pnot udta uuid meco pdin mfra ssix prft emsg".split())  # also QuickTime's
 
 
 def missing_bytes(path: Path) -> int:
@@ -26,7 +27,8 @@ def _announced(file: BinaryIO) -> int:
     head = file.read(12)
     file.seek(0)
     if head[:4] == b"RIFF":
-        return int.from_bytes(head[4:8], "little")  # less the 8 bytes of this header: some count them
+        length = int.from_bytes(head[4:8], "little")  # less the 8 bytes of this header: some count them
+        return 0 if length in _UNKNOWN_SIZES else length
     if head[:4] == b"GIF8":
         return _gif_end(file)
     if head[:4] == _EBML.to_bytes(4, "big"):
@@ -37,8 +39,8 @@ def _announced(file: BinaryIO) -> int:
 
 
 def _boxes_end(file: BinaryIO) -> int:
-    """Where the last top-level box ends (ISO 14496-12, 4.2); what follows and is none is let pass."""
-    position = 0
+    """Where the last top-level box with pictures ends (ISO 14496-12, 4.2); what follows and is none is let pass."""
+    position = end = 0
     while len(head := file.read(16)) >= 8 and head[4:8] in _BOXES:
         length = int.from_bytes(head[:4], "big")
         if length == 1:
@@ -46,8 +48,9 @@ def _boxes_end(file: BinaryIO) -> int:
         if length < 8:  # 0: up to the end of the file
             return 0
         position += length
+        end = position if head[4:8] in _FILM_BOXES else end
         file.seek(position)
-    return position
+    return end
 
 
 def _matroska_end(file: BinaryIO) -> int:

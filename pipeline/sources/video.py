@@ -29,7 +29,7 @@ class VideoSource:
         self._reader = PictureReader(name)
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
         self._origin: int | None = None  # the first timestamp, in ticks
-        self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate))
+        self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate), feed.spliced)
         ahead = list(islice(self._pictures, 1 if feed.times == "stream" else 2))
         if not ahead:
             raise SourceError(f"{name}: no picture can be decoded; the file is damaged or not a video")

@@ -13,9 +13,9 @@ from foveate.pipeline.sources.clock import Stamped, timed
 STAMPS = st.lists(st.none() | st.floats(-1e5, 1e5), min_size=1, max_size=40)
 
 
-def run(*stamps: float | None, duration: float | None = None) -> tuple[list[float], list[int]]:
+def run(*stamps: float | None, duration: float | None = None, spliced: bool = True) -> tuple[list[float], list[int]]:
     """Times rounded to a microsecond, and the positions of discontinuities; nominal duration 0.1 s."""
-    placed = list(timed([Stamped(i, stamp, duration) for i, stamp in enumerate(stamps)], 0.1))
+    placed = list(timed([Stamped(i, stamp, duration) for i, stamp in enumerate(stamps)], 0.1, spliced))
     assert [entry.item for entry in placed] == list(range(len(stamps)))
     return [round(entry.seconds, 6) for entry in placed], [entry.item for entry in placed if entry.jumped]
 
@@ -44,21 +44,38 @@ def test_a_repeated_timestamp_is_nudged_and_the_next_is_true() -> None:
     assert run(0.0, 0.1, 0.1, 0.2) == ([0.0, 0.1, 0.125, 0.2], [])
 
 
+def test_many_repeated_timestamps_do_not_run_ahead_of_the_next_true_one() -> None:
+    """As of 10,000 pictures a second where the container counts milliseconds."""
+    times, jumps = run(*[0.0] * 60, *[0.1] * 60, 0.2)
+    assert jumps == []
+    assert times[:3] == [0.0, 0.025, 0.0375]
+    assert times[59] < 0.1 == times[60]
+    assert times[-1] == 0.2
+
+
 def test_neighbours_in_disorder_are_no_discontinuity() -> None:
     assert run(0.0, 0.2, 0.1, 0.3) == ([0.0, 0.2, 0.225, 0.3], [])
 
 
+@pytest.mark.parametrize("spliced", [False, True])
 @pytest.mark.parametrize("stray", [50.0, -50.0])
-def test_a_lone_stray_timestamp_leaves_no_trace(stray: float) -> None:
-    assert run(0.0, 0.1, stray, 0.3, 0.4) == ([0.0, 0.1, 0.2, 0.3, 0.4], [])
+def test_a_lone_stray_timestamp_leaves_no_trace(stray: float, spliced: bool) -> None:
+    assert run(0.0, 0.1, stray, 0.3, 0.4, spliced=spliced) == ([0.0, 0.1, 0.2, 0.3, 0.4], [])
 
 
 def test_a_jump_forward_is_kept_and_marked() -> None:
     assert run(0.0, 0.1, 100.0, 100.1) == ([0.0, 0.1, 100.0, 100.1], [2])
 
 
-def test_a_jump_back_goes_on_from_the_last_time_and_is_marked() -> None:
-    assert run(60.0 - 60, 0.1, 0.2, -5.0, -4.9) == ([0.0, 0.1, 0.2, 0.3, 0.4], [3])
+def test_a_gap_is_no_jump_where_all_times_lie_on_one_line() -> None:
+    """Slides, and recordings of a still screen, hold a picture for as long as nothing changes."""
+    slides = (0.0, 0.1, 12.0, 24.0, 3600.0, 3600.1, 3612.0)
+    assert run(*slides, spliced=False) == (list(slides), [])
+
+
+@pytest.mark.parametrize("spliced", [False, True])
+def test_a_jump_back_goes_on_from_the_last_time_and_is_marked(spliced: bool) -> None:
+    assert run(60.0 - 60, 0.1, 0.2, -5.0, -4.9, spliced=spliced) == ([0.0, 0.1, 0.2, 0.3, 0.4], [3])
 
 
 def test_a_jump_at_the_very_end() -> None:
@@ -69,9 +86,9 @@ def test_a_long_frame_that_says_so_is_no_jump() -> None:
     assert run(0.0, 60.0, 120.0, duration=60.0) == ([0.0, 60.0, 120.0], [])
 
 
-@given(STAMPS)
-def test_times_increase_strictly_whatever_the_timestamps(stamps: list[float | None]) -> None:
-    placed = list(timed([Stamped(i, stamp, None) for i, stamp in enumerate(stamps)], 0.04))
+@given(STAMPS, st.booleans())
+def test_times_increase_strictly_whatever_the_timestamps(stamps: list[float | None], spliced: bool) -> None:
+    placed = list(timed([Stamped(i, stamp, None) for i, stamp in enumerate(stamps)], 0.04, spliced))
     assert [entry.item for entry in placed] == list(range(len(stamps)))
     assert placed[0].seconds == 0.0
     assert all(b.seconds > a.seconds for a, b in pairwise(placed))

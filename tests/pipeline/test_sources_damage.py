@@ -137,6 +137,32 @@ def test_a_stream_that_never_decodes_is_given_up(cases: Path, tmp_path: Path, mo
     feed.close()
 
 
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF])
+@pytest.mark.parametrize("count", [60, 0x40000000])
+def test_an_avi_of_unknown_length_is_no_damage(cases: Path, tmp_path: Path, size: int, count: int) -> None:
+    """As FFmpeg and cameras write it to what cannot be rewound: no RIFF size, and a count of pictures that is none."""
+    data = bytearray((cases / "base.avi").read_bytes())
+    data[4:8] = size.to_bytes(4, "little")
+    header = data.find(b"strh") + 8
+    data[header + 32 : header + 36] = count.to_bytes(4, "little")
+    (tmp_path / "pipe.avi").write_bytes(data)
+    source = open_source(str(tmp_path / "pipe.avi"), SourceSettings())
+    assert source.info.frames == (60 if count == 60 else None)
+    source.close()
+    frames, damage = read(tmp_path / "pipe.avi")
+    assert (len(frames), damage) == (60, Damage())
+
+
+@pytest.mark.parametrize(("kind", "lost"), [(b"free", False), (b"udta", False), (b"mdat", True), (b"moof", True)])
+def test_a_last_box_that_is_cut_is_damage_where_it_may_hold_pictures(
+    cases: Path, tmp_path: Path, kind: bytes, lost: bool
+) -> None:
+    rest = (4096).to_bytes(4, "big") + kind + bytes(100)
+    (tmp_path / "rest.mp4").write_bytes((cases / "base.mp4").read_bytes() + rest)
+    frames, damage = read(tmp_path / "rest.mp4")
+    assert (len(frames), damage.frames > 0) == (60, lost)
+
+
 @pytest.mark.parametrize("name", ["base.mp4", "fs.mp4", "frag.mp4", "base.mkv", "base.avi", "a.ts", "I1.gif"])
 @pytest.mark.parametrize("rest", [b"written by a camera of ours\n", bytes(5000)], ids=["text", "zeros"])
 def test_what_follows_a_whole_video_is_no_damage(cases: Path, tmp_path: Path, name: str, rest: bytes) -> None:
