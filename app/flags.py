@@ -38,8 +38,11 @@ _LIVE_SOURCE: Final = (
     "A camera's number, /dev/videoN, or an rtsp://, rtsps://, http:// or https:// address; env:NAME or @FILE: the "
     "address is in that variable or file, where no other user sees its password."
 )
-_ROTATE: Final = "Set JSON lines files aside by size or age: 100MB, 1h, 1d."
-_KEEP: Final = "How many of those are kept; the oldest are removed. Default: all."
+_ROTATE: Final = (
+    "Set files aside, each whole in itself, by size or age: 100MB, 1h, 1d. Default: Parquet each hour, NPZ and "
+    "safetensors each 64 MiB in any case, others never."
+)
+_KEEP: Final = "How many of those are kept, of each output; the oldest are removed. Default: all."
 _DURATION: Final = "Stop after this time: 90s, 20m, 8h."
 _WEB: Final = "Serve the page there, such as 127.0.0.1:8080; needs the extra foveate[web]."
 _WEB_TOKEN: Final = "A file with the token that the page asks for; needed beyond this machine."

@@ -66,7 +66,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
         settings if parsed.web is None else settings.model_copy(update={"keep_embeddings": True}),
         out,
         parsed.overlay,
-        _rotation(parsed),
+        _rotation(parsed, [*out, *filter(None, [parsed.overlay])]),
         None if parsed.duration is None else seconds_in(parsed.duration, "--duration"),
         parsed.web,
         parsed.web_token,
@@ -74,11 +74,14 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
     )
 
 
-def _rotation(parsed: object) -> Rotation:
+def _rotation(parsed: object, outputs: Sequence[str]) -> Rotation:
+    """How files are set aside. Raises SettingsError, also where there is none."""
     rotate, keep = getattr(parsed, "rotate", None), getattr(parsed, "keep", None)
     if keep is not None and keep < 1:
         raise SettingsError(f"--keep must be at least 1, got {keep}")
     size, seconds = (None, None) if rotate is None else size_or_seconds(rotate, "--rotate")
+    if (rotate, keep) != (None, None) and set(outputs) <= {_STANDARD_OUTPUT}:
+        raise SettingsError("--rotate and --keep set files aside, and no output is a file; name one with --out")
     return Rotation(size, seconds, keep)
 
 

@@ -58,7 +58,7 @@ def _watch(
     outputs, overlay = arguments.outputs_of(number), arguments.overlay_of(number)
     refuse_inputs([*outputs, *filter(None, [overlay])], arguments.addresses[number], arguments.settings)
     sinks: list[Sink] = [open_sink(name, arguments.rotation) for name in outputs]
-    sinks += [*map(open_overlay, filter(None, [overlay])), *exhibits]
+    sinks += [*(open_overlay(name, arguments.rotation) for name in filter(None, [overlay])), *exhibits]
 
     news = News(console.say, quiet=arguments.quiet)
     watch = Watch(number, arguments.addresses[number], arguments.settings, sinks, news, ended.set)

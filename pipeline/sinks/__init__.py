@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import PurePath
-from typing import Final
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Final, TypeVar
 
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks.base import Sink
-from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines
+from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines, whole_records
 from foveate.pipeline.sinks.overlay import OverlaySink
 from foveate.pipeline.sinks.parquet import ParquetSink
-from foveate.pipeline.sinks.rotation import RotatingLinesSink, Rotation
-from foveate.pipeline.sinks.shard_files import npz_sink, read_shards, safetensors_sink
+from foveate.pipeline.sinks.rotation import Kind, RotatingSink, Rotation, set_aside
+from foveate.pipeline.sinks.shard_files import read_shards, save_npz, save_safetensors
+from foveate.pipeline.sinks.shards import SHARD_BYTES, ShardPart, ShardSink
 
-__all__ = ["Rotation", "Sink", "open_overlay", "open_sink", "read_json_lines", "read_shards"]
+__all__ = ["Rotation", "Sink", "open_overlay", "open_sink", "read_json_lines", "read_shards", "rotated_files"]
 
+_T = TypeVar("_T")
+
+_PARQUET_SECONDS: Final = 3600.0  # that may be lost; and its index grows in memory with the file
 _SINKS: Final[Mapping[str, Callable[[str], Sink]]] = {
     ".jsonl": JsonLinesSink,
     ".ndjson": JsonLinesSink,
-    ".npz": npz_sink,
-    ".safetensors": safetensors_sink,
+    ".npz": partial(ShardSink, save=save_npz),
+    ".safetensors": partial(ShardSink, save=save_safetensors),
     ".parquet": ParquetSink,
 }
 _OVERLAYS: Final[Mapping[str, Callable[[str], Sink]]] = {
@@ -30,27 +35,55 @@ _OVERLAYS: Final[Mapping[str, Callable[[str], Sink]]] = {
 }
 
 
+def _not_empty(path: Path) -> bool:
+    return path.stat().st_size > 0
+
+
+_LINES: Final = Kind(JsonLinesSink, whole_records)
+_OVERLAY: Final = Kind(OverlaySink, _not_empty)
+KINDS: Final[Mapping[str, Kind]] = {  # of outputs that are rotated
+    ".jsonl": _LINES,
+    ".ndjson": _LINES,
+    ".npz": Kind(partial(ShardPart, save=save_npz), _not_empty, size=SHARD_BYTES),
+    ".safetensors": Kind(partial(ShardPart, save=save_safetensors), _not_empty, size=SHARD_BYTES),
+    ".parquet": Kind(ParquetSink, _not_empty, seconds=_PARQUET_SECONDS),
+}
+
+
 def open_sink(path: str, rotation: Rotation | None = None) -> Sink:
     """The Sink for an output's name, by its suffix; ``-`` is JSON lines to standard output.
 
-    With a ``rotation``, JSON lines in files are set aside by it, and never written over. Nothing is written before
-    Sink.open. Raises SettingsError for an unknown suffix.
+    With a ``rotation``, files are set aside by it, and never written over: NPZ and safetensors also where they hold 64
+    MiB, Parquet after an hour where the rotation says neither size nor time. Nothing is written before Sink.open.
+    Raises SettingsError for an unknown suffix.
     """
     if path == STANDARD_OUTPUT:
         return JsonLinesSink(path)
-    if rotation is not None and _SINKS.get(PurePath(path).suffix.lower()) is JsonLinesSink:
-        return RotatingLinesSink(path, rotation)
-    return _by_suffix(path, "output", _SINKS, f"{', '.join(_SINKS)}, or {STANDARD_OUTPUT} for standard output")(path)
+    possible = f"{', '.join(_SINKS)}, or {STANDARD_OUTPUT} for standard output"
+    if rotation is not None:
+        return RotatingSink(path, rotation, _by_suffix(path, "output", KINDS, possible))
+    return _by_suffix(path, "output", _SINKS, possible)(path)
 
 
-def open_overlay(path: str) -> Sink:
-    """The Sink for an overlay video's name, by its suffix. Raises SettingsError for an unknown one."""
-    return _by_suffix(path, "overlay", _OVERLAYS, ", ".join(_OVERLAYS))(path)
+def open_overlay(path: str, rotation: Rotation | None = None) -> Sink:
+    """The Sink for an overlay video's name, by its suffix, set aside by ``rotation`` where there is one.
+
+    Raises SettingsError for an unknown suffix.
+    """
+    sink = _by_suffix(path, "overlay", _OVERLAYS, ", ".join(_OVERLAYS))
+    return sink(path) if rotation is None else RotatingSink(path, rotation, _OVERLAY)
 
 
-def _by_suffix(
-    path: str, kind: str, sinks: Mapping[str, Callable[[str], Sink]], possible: str
-) -> Callable[[str], Sink]:
+def rotated_files(path: str | Path) -> list[Path]:
+    """The files of an output that was rotated, the oldest first; the last is ``path`` itself, if it is there.
+
+    Raises OSError where the folder cannot be read.
+    """
+    own = Path(path)
+    return [each for _, each in set_aside(own)] + ([own] if own.exists() else [])
+
+
+def _by_suffix(path: str, kind: str, sinks: Mapping[str, _T], possible: str) -> _T:
     suffix = PurePath(path).suffix.lower()
     if suffix not in sinks:
         raise SettingsError(f"{kind} {path!r} has the unknown suffix {suffix!r}; possible are {possible}")

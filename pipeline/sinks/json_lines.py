@@ -23,6 +23,7 @@ from foveate.pipeline.sinks.header import header_json
 STANDARD_OUTPUT: Final = "-"
 _STANDARD_OUTPUT_DESCRIPTOR: Final = 1
 _STANDARD_ERROR_DESCRIPTOR: Final = 2
+_BLOCK: Final = 65_536  # bytes read at a time from the end of a file
 
 
 class JsonLinesSink:
@@ -41,7 +42,6 @@ class JsonLinesSink:
         self._path = None if path == STANDARD_OUTPUT else Path(path)
         self._descriptor: int | None = None
         self._whole = 0  # bytes up to the end of the last whole line
-        self.records = 0  # written so far
         self._size = (0, 0)
 
     def open(self, header: Header) -> None:
@@ -58,12 +58,15 @@ class JsonLinesSink:
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Write one record. Raises SinkError, BrokenPipeError."""
         self._write_line(orjson.dumps(record_of(selection, self._size), option=orjson.OPT_SERIALIZE_NUMPY))
-        self.records += 1
 
     @property
     def written(self) -> int:
         """Bytes written so far."""
         return self._whole
+
+    def takes(self, selection: Selection) -> bool:
+        """Always: a file may hold any number of any records."""
+        return True
 
     def close(self) -> None:
         """Close the file; standard output stays open. Raises SinkError."""
@@ -138,6 +141,28 @@ def read_json_lines(path: str | Path) -> tuple[dict[str, Any], Iterator[dict[str
     if not isinstance(header, dict) or "foveate" not in header:
         raise ValueError(f"{path} must begin with the header of Foveate's JSON lines; it is another file")
     return header, _records(Path(path))
+
+
+def whole_records(path: Path) -> bool:
+    """Cut a half line off the end of a file. Returns whether there is a record, a line behind the first.
+
+    Raises OSError, and SinkError where another program is writing it.
+    """
+    with path.open("r+b") as file:
+        hold(file.fileno(), path)
+        end = whole = file.seek(0, os.SEEK_END)
+        while whole > 0:
+            begin = max(0, whole - _BLOCK)
+            file.seek(begin)
+            found = file.read(whole - begin).rfind(b"\n")
+            if found >= 0:
+                whole = begin + found + 1
+                break
+            whole = begin
+        if whole < end:
+            file.truncate(whole)
+        file.seek(0)
+        return sum(1 for _ in zip(range(2), file, strict=False)) > 1
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

@@ -21,6 +21,7 @@ class OverlaySink:
         self._path = Path(path)
         self._picture: OverlayPicture | None = None
         self._video: VideoFile | None = None
+        self._origin: float | None = None  # seconds, of the first picture: players wait for what begins later than 0
 
     def open(self, header: Header) -> None:
         """Create the file; its size follows from the header's. Raises SinkError."""
@@ -37,10 +38,20 @@ class OverlaySink:
         assert self._picture is not None, "the sink is not open"
         assert self._video is not None, "the sink is not open"
         picture = self._picture.draw(frame, selection)
+        self._origin = selection.time if self._origin is None else self._origin
         try:
-            self._video.write(picture, selection.time)
+            self._video.write(picture, selection.time - self._origin)
         except OSError as error:
             raise cannot_write(self._path, error) from error
+
+    @property
+    def written(self) -> int:
+        """Bytes of the file so far."""
+        return self._path.stat().st_size
+
+    def takes(self, selection: Selection) -> bool:
+        """Always: pictures of another size are fitted in."""
+        return True
 
     def close(self) -> None:
         """Finish the file. Raises SinkError."""

@@ -42,7 +42,8 @@ class ParquetSink:
     """Writes one row per frame, without patches; ``participation`` is null without a query.
 
     The header of DESIGN section 8 is JSON text under the file's metadata key ``foveate``. A Parquet file is
-    readable only with its end, so it appears under its name when it is closed; kill -9 and a full disk leave none.
+    readable only with its end, so it appears under its name when it is closed; kill -9 and a full disk leave none. A
+    stream without an end is rotated: each file is whole, and no more than the present one can be lost.
     """
 
     needs_patches = False
@@ -89,6 +90,15 @@ class ParquetSink:
             self._file.close()
             part_of(self._path).replace(self._path)
         self._writer = None
+
+    @property
+    def written(self) -> int:
+        """Bytes of the row groups written so far."""
+        return int(self._file.tell())
+
+    def takes(self, selection: Selection) -> bool:
+        """Always: a file may hold any number of any records."""
+        return True
 
     def _write_group(self) -> None:
         rows, self._pending = self._pending, []

@@ -1,21 +1,20 @@
-"""JSON lines without an end: whole files are set aside by size or age, and nothing written before is lost."""
+"""Outputs without an end: whole files are set aside by size or age, and nothing written before is lost."""
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks.destination import cannot_write, hold, refuse_source
-from foveate.pipeline.sinks.json_lines import JsonLinesSink
+from foveate.pipeline.sinks.base import Sink
+from foveate.pipeline.sinks.destination import cannot_write, place_of, refuse_source
 
-_NUMBER = re.compile("[0-9]{6}|[1-9][0-9]{6}")  # more digits are a date: no file of ours
-_BLOCK = 65_536  # bytes read at a time from the end of a file
+_NUMBER: Final = re.compile("[0-9]{6}|[1-9][0-9]{6}")  # more digits are a date: no file of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,30 +26,56 @@ class Rotation:
     keep: int | None = None
 
 
-class RotatingLinesSink:
-    """Writes JSON lines to ``tokens.jsonl``, and sets it aside as ``tokens-000001.jsonl`` and so on.
+class Part(Sink, Protocol):
+    """A Sink of one file."""
 
-    Every file is whole in itself, with a header. A file found at the start is set aside as well, a half last line cut
-    off; one without a record is written over.
+    @property
+    def written(self) -> int:
+        """Bytes that the file has so far, or will have when it is closed, about."""
+
+    def takes(self, selection: Selection) -> bool:
+        """Whether the file can hold this record as well."""
+
+
+class Kind(NamedTuple):
+    """How the files of one format are rotated."""
+
+    part: Callable[[str], Part]  # makes the Sink of one file
+    worth_keeping: Callable[[Path], bool]  # whether a file that is found at the start holds a record. Raises OSError
+    size: int | None = None  # most bytes of one file
+    seconds: float | None = None  # most seconds in one file, where no rotation is asked for
+
+
+class RotatingSink:
+    """Writes to ``tokens.jsonl``, and sets it aside as ``tokens-000001.jsonl`` and so on.
+
+    Every file is whole in itself, with a header. A file found at the start is set aside as well; one without a record
+    is written over. Where the path is a link, all this happens where it leads. A file is set aside when the record
+    comes that does not belong to it any more.
     """
 
-    needs_patches = False
-    needs_heat = False
-
-    def __init__(self, path: str, rotation: Rotation, now: Callable[[], float] = time.monotonic) -> None:
-        self._path = Path(path)
-        self._rotation = rotation
+    def __init__(self, path: str, rotation: Rotation, kind: Kind, now: Callable[[], float] = time.monotonic) -> None:
+        self._path = place_of(path)
+        self._kind = kind
+        self._keep = rotation.keep
+        self._size = min((size for size in (rotation.size, kind.size) if size is not None), default=None)
+        by_itself = rotation.size is None and rotation.seconds is None
+        self._seconds = kind.seconds if by_itself else rotation.seconds
         self._now = now
         self._header: Header | None = None
-        self._lines: JsonLinesSink | None = None
+        self._part = kind.part(str(self._path))
+        self._open = False
+        self._records = 0  # in the present file
         self._began = 0.0
+        self.needs_patches = self._part.needs_patches
+        self.needs_heat = self._part.needs_heat
 
     def open(self, header: Header) -> None:
         """Set aside what an earlier run left, and begin a file. Raises SinkError."""
         refuse_source(self._path, header)
         self._header = header
         try:
-            if self._path.is_file() and _cut_to_whole_lines(self._path) > 1:
+            if self._path.is_file() and self._kind.worth_keeping(self._path):
                 self._set_aside()
         except OSError as error:
             raise cannot_write(self._path, error) from error
@@ -58,69 +83,49 @@ class RotatingLinesSink:
 
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Write one record, to a new file where the present one is full. Raises SinkError."""
-        assert self._lines is not None, "the sink is not open"
-        if self._due(self._lines):
+        assert self._open, "the sink is not open"
+        if self._records > 0 and (self._due() or not self._part.takes(selection)):
             self.close()
             try:
                 self._set_aside()
             except OSError as error:
                 raise cannot_write(self._path, error) from error
             self._begin()
-        self._lines.write(frame, selection)
+        self._part.write(frame, selection)
+        self._records += 1
 
     def close(self) -> None:
         """Close the present file. Raises SinkError."""
-        lines, self._lines = self._lines, None
-        if lines is not None:
-            lines.close()
+        if self._open:
+            self._open = False
+            self._part.close()
 
     def _begin(self) -> None:
         assert self._header is not None
-        self._lines = JsonLinesSink(str(self._path))
-        self._lines.open(self._header)
-        self._began = self._now()
+        self._part = self._kind.part(str(self._path))
+        self._part.open(self._header)
+        self._open = True
+        self._records, self._began = 0, self._now()
 
-    def _due(self, lines: JsonLinesSink) -> bool:
-        size, seconds = self._rotation.size, self._rotation.seconds
-        full = size is not None and lines.written >= size
-        return lines.records > 0 and (full or (seconds is not None and self._now() - self._began >= seconds))
+    def _due(self) -> bool:
+        full = self._size is not None and self._part.written >= self._size
+        return full or (self._seconds is not None and self._now() - self._began >= self._seconds)
 
     def _set_aside(self) -> None:
-        earlier = self._earlier()
+        earlier = set_aside(self._path)
         number = earlier[-1][0] + 1 if earlier else 1
         self._path.rename(self._path.with_stem(f"{self._path.stem}-{number:06d}"))
-        if self._rotation.keep is not None:
-            for _, path in earlier[: max(0, len(earlier) + 1 - self._rotation.keep)]:
+        if self._keep is not None:
+            for _, path in earlier[: max(0, len(earlier) + 1 - self._keep)]:
                 path.unlink(missing_ok=True)
 
-    def _earlier(self) -> list[tuple[int, Path]]:
-        """The files set aside so far, by number."""
-        before, after = f"{self._path.stem}-", self._path.suffix
-        found = []
-        for path in self._path.parent.iterdir():
-            number = path.name.removeprefix(before).removesuffix(after)
-            if path.name == f"{before}{number}{after}" and _NUMBER.fullmatch(number):
-                found.append((int(number), path))
-        return sorted(found)
 
-
-def _cut_to_whole_lines(path: Path) -> int:
-    """Cut a half line off the end of a file. Returns how many lines it has, at most 2 counted.
-
-    Raises SinkError where another program is writing it.
-    """
-    with path.open("r+b") as file:
-        hold(file.fileno(), path)
-        end = whole = file.seek(0, os.SEEK_END)
-        while whole > 0:
-            begin = max(0, whole - _BLOCK)
-            file.seek(begin)
-            found = file.read(whole - begin).rfind(b"\n")
-            if found >= 0:
-                whole = begin + found + 1
-                break
-            whole = begin
-        if whole < end:
-            file.truncate(whole)
-        file.seek(0)
-        return sum(1 for _ in zip(range(2), file, strict=False))
+def set_aside(path: Path) -> list[tuple[int, Path]]:
+    """The files of ``path`` that were set aside so far, with their numbers, the oldest first."""
+    before, after = f"{path.stem}-", path.suffix
+    found = []
+    for each in path.parent.iterdir():
+        number = each.name.removeprefix(before).removesuffix(after)
+        if each.name == f"{before}{number}{after}" and _NUMBER.fullmatch(number):
+            found.append((int(number), each))
+    return sorted(found)

@@ -13,21 +13,14 @@ from safetensors.numpy import save
 
 from foveate.pipeline.npz import npz_arrays
 from foveate.pipeline.sinks.destination import place_of
-from foveate.pipeline.sinks.shards import Arrays, ShardSink, shard_path
-
-
-def npz_sink(path: str) -> ShardSink:
-    """A Sink of NPZ files, not compressed: patches hardly shrink, and would take seconds per shard."""
-    return ShardSink(path, save_npz)
-
-
-def safetensors_sink(path: str) -> ShardSink:
-    """A Sink of safetensors files."""
-    return ShardSink(path, save_safetensors)
+from foveate.pipeline.sinks.shards import Arrays, shard_path
 
 
 def save_npz(path: Path, arrays: Arrays, header: str) -> None:
-    """Write arrays and header as an NPZ file that needs no pickle. Raises OSError."""
+    """Write arrays and header as an NPZ file that needs no pickle. Raises OSError.
+
+    It is not compressed: patches hardly shrink, and would take seconds per shard.
+    """
     content: dict[str, Any] = {"header": np.array(header), **arrays}
     with path.open("wb") as file:
         np.savez(file, **content)  # its allow_pickle is an array's name before NumPy 2.2

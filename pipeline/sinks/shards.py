@@ -66,6 +66,48 @@ _TOKEN_TYPES: Final[Mapping[str, type[np.generic]]] = {
 }
 
 
+class ShardPart:
+    """One shard, saved by ``save`` under its name when it is closed. See ``rotation.Part``."""
+
+    needs_patches = True
+    needs_heat = False
+
+    def __init__(self, path: Path | str, save: Save, number: int = 0) -> None:
+        self._path = place_of(path)
+        self._save = save
+        self._number = number
+        self._header: Header | None = None
+        self._pending: list[Selection] = []
+        self.written = 0  # bytes that are held
+
+    def open(self, header: Header) -> None:
+        """Make sure that the file can be written. Raises SinkError."""
+        claim(self._path, header)
+        self._header = header
+
+    def takes(self, selection: Selection) -> bool:
+        """Whether its maps are as large as those before."""
+        return not self._pending or _grids(self._pending[-1]) == _grids(selection)
+
+    def write(self, frame: FrameView, selection: Selection) -> None:
+        """Keep one record."""
+        assert selection.patches is not None, "the selection holds no patches"
+        self._pending.append(replace(selection, extras={}))
+        maps = sum(values.nbytes for values in selection.maps.values())
+        self.written += selection.patches.nbytes + maps + _FRAME_BYTES
+
+    def close(self) -> None:
+        """Save the shard, which may be one without rows. Raises SinkError."""
+        header, self._header = self._header, None
+        if header is None:
+            return
+        selections, self._pending = self._pending, []
+        text = json.dumps({**json.loads(header_json(header)), "shard": self._number}, ensure_ascii=False)
+        arrays = concatenated(selections)
+        selections.clear()
+        write_whole(self._path, lambda part: self._save(part, arrays, text))
+
+
 class ShardSink:
     """Collects Selections with their patches and saves them shard by shard, by ``save``."""
 
@@ -78,45 +120,46 @@ class ShardSink:
         self._path = place_of(path)
         self._save = save
         self._limit = shard_bytes
-        self._header: dict[str, Any] | None = None
-        self._pending: list[Selection] = []
-        self._bytes = 0
+        self._header: Header | None = None
+        self._shard: ShardPart | None = None
         self._shards = 0  # begun so far, whether or not they could be saved
 
     def open(self, header: Header) -> None:
         """Make sure that the files can be written, and remove those of an earlier run. Raises SinkError."""
         claim(self._path, header)
-        self._header = json.loads(header_json(header))
         try:
             for stale in (self._path, *_followers(self._path)):
                 stale.unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(self._path, error) from error
+        self._header = header
 
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Keep one record, and save the shard when it is full. Raises SinkError."""
-        assert selection.patches is not None, "the selection holds no patches"
-        if self._pending and _grids(self._pending[-1]) != _grids(selection):
-            self._save_pending()
-        self._pending.append(replace(selection, extras={}))
-        maps = sum(values.nbytes for values in selection.maps.values())
-        self._bytes += selection.patches.nbytes + maps + _FRAME_BYTES
-        if self._bytes >= self._limit:
-            self._save_pending()
+        if self._shard is not None and not self._shard.takes(selection):
+            self._save_shard(self._shard)
+        shard = self._shard or self._begin()
+        shard.write(frame, selection)
+        if shard.written >= self._limit:
+            self._save_shard(shard)
 
     def close(self) -> None:
         """Save what is still held; a stream without frames leaves one shard without rows. Raises SinkError."""
-        if self._header is not None and (self._pending or self._shards == 0):
-            self._save_pending()
+        if self._header is not None and self._shards == 0:
+            self._begin()
+        if self._shard is not None:
+            self._save_shard(self._shard)
 
-    def _save_pending(self) -> None:
+    def _begin(self) -> ShardPart:
+        assert self._header is not None, "the sink is not open"
         number, self._shards = self._shards, self._shards + 1
-        selections, self._pending, self._bytes = self._pending, [], 0
-        header = json.dumps({**(self._header or {}), "shard": number}, ensure_ascii=False)
-        path = shard_path(self._path, number)
-        arrays = concatenated(selections)
-        selections.clear()
-        write_whole(path, lambda part: self._save(part, arrays, header))
+        self._shard = ShardPart(shard_path(self._path, number), self._save, number)
+        self._shard.open(self._header)
+        return self._shard
+
+    def _save_shard(self, shard: ShardPart) -> None:
+        self._shard = None
+        shard.close()
 
 
 def shard_path(path: Path, number: int) -> Path:

@@ -14,12 +14,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from foveate.app.live.addresses import resolved
 from foveate.app.live.command import end
 from foveate.app.live.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.sinks import read_shards
 
 QUICK = ("--stall-timeout", "0.8", "--connect-timeout", "3", "--budget", "40")
 
@@ -129,6 +131,25 @@ def test_killed_and_started_again_nothing_is_lost(start: Any, mjpeg: Any, tmp_pa
     assert aside.read_bytes() == written[: written.rindex(b"\n") + 1]
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+def test_killed_only_the_last_part_is_lost(suffix: str, start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    """Parts as ``--rotate`` asks for them, whole while the run goes on and after kill -9."""
+    file = tmp_path / f"tokens.{suffix}"
+    address = f"http://127.0.0.1:{mjpeg.port}/stream?rate=50"
+    process = start("live", address, *QUICK, "--rotate", "1s", "-o", str(file))
+    parts = [tmp_path / f"tokens-00000{number}.{suffix}" for number in (1, 2, 3)]
+    wait_for(lambda: parts[2].exists())
+    process.kill()
+    process.wait()
+    if suffix == "parquet":
+        found = [index for part in parts for index in pyarrow.parquet.read_table(part)["index"].to_pylist()]
+    else:
+        found = [int(index) for part in parts for _, arrays in read_shards(part) for index in arrays["frame_index"]]
+    assert found[0] == 0
+    assert len(found) >= 60
+    assert all(before < after for before, after in pairwise(found))
+
+
 @pytest.mark.parametrize("case", ["stalled", "connecting"])
 def test_interrupted_while_nothing_comes(case: str, start: Any, mjpeg: Any, silent: int, tmp_path: Path) -> None:
     """Case L5: exit within 2 s, code 130."""
@@ -216,6 +237,8 @@ def test_several_sources_at_once(foveate: Any, mjpeg: Any, tmp_path: Path) -> No
         (["rtsp://a", "rtsp://b", "-o", "tokens.jsonl"], "must hold {}"),
         (["rtsp://a", "--duration", "soon"], "--duration must be a time"),
         (["rtsp://a", "--rotate", "7"], "--rotate must be a size"),
+        (["rtsp://a", "--rotate", "1h"], "no output is a file"),
+        (["rtsp://a", "--keep", "3", "-o", "-"], "no output is a file"),
         (["rtsp://a", "--transport", "pigeon"], "--transport"),
         (["env:NOTHING_OF_THE_KIND"], "holds no address"),
     ],
