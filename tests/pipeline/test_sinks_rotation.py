@@ -260,7 +260,7 @@ def test_overlays_are_set_aside_and_each_begins_at_0(tmp_path: Path) -> None:
         sink = open_overlay(str(path), NEVER)
         sink.open(HEADER)
         for index in range(begin, begin + 3):
-            sink.write(FRAME, replace(selection(index), maps=heat))
+            sink.write(FRAME, replace(with_patches(index), maps=heat))
         sink.close()
     for each in rotated_files(path):
         with av.open(str(each)) as video:
