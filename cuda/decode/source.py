@@ -33,9 +33,11 @@ def on_device(source: Source, address: str, settings: SourceSettings) -> tuple[S
     """
     problem = _problem(source.info, address)
     feed = None if problem else ContainerFeed(Path(address), settings)
-    if feed is not None and (feed.times != "stream" or feed.decode_order):
-        feed.close()
-        feed, problem = None, "the file has no presentation times"
+    if feed is not None:
+        problem = _problem_of(feed)
+        if problem:
+            feed.close()
+            feed = None
     if feed is None:
         note = f"decoded on the CPU: {problem}"
         _LOG.warning("%s: %s", source.info.name, note)
@@ -54,6 +56,12 @@ def _problem(info: SourceInfo, address: str) -> str | None:
     if info.frames == 1:
         return "a single picture"
     return codec_problem(info.codec, info.pixel_format, info.width, info.height)
+
+
+def _problem_of(feed: ContainerFeed) -> str | None:
+    if feed.times != "stream" or feed.decode_order:
+        return "the file has no presentation times"
+    return "the picture has to be cropped" if feed.geometry.crop else None
 
 
 class DeviceSource:

@@ -18,6 +18,7 @@ from foveate.pipeline.live.reasons import reason_unopened
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.live.trust import distrust
 from foveate.pipeline.settings import LiveSettings, SourceSettings
+from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
 
@@ -37,6 +38,7 @@ class LiveFeed:
     decode_order = False
     spliced = True
     times: Times = "stream"
+    geometry = AS_DECODED
 
     def __init__(self, target: Target, live: LiveSettings, source: SourceSettings) -> None:
         """Connect, and choose the stream. Raises SourceError."""
@@ -53,7 +55,7 @@ class LiveFeed:
 
     def _describe(self, stream: VideoStream, source: SourceSettings) -> None:
         stream.thread_type = "SLICE"  # decoding several pictures at once would hold each of them back
-        stream.codec_context.flags |= _LOW_DELAY
+        stream.codec_context.flags |= _LOW_DELAY | EXACT
         form = self._container.format
         self.stream = stream
         self.decoder = stream.codec_context

@@ -19,6 +19,7 @@ from foveate.pipeline.live.ledger import Ledger
 from foveate.pipeline.live.state import Board, Listener, Status
 from foveate.pipeline.live.target import target_of
 from foveate.pipeline.settings import LiveSettings, SourceSettings
+from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
 
@@ -44,7 +45,7 @@ class LiveSource:
         self._board = Board(self._target.name, listener)
         self._backoff = Backoff(live.retry_pause)
         self._clock = LiveClock()
-        self._reader = PictureReader(self._target.name)
+        self._reader = PictureReader(self._target.name, AS_DECODED)
         self._cancelled = threading.Event()
         self._fresh = True  # no picture of the present connection was handed out yet
         self._connection: Connection | None = None

@@ -17,8 +17,11 @@ from av.video.stream import VideoStream
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.boxes import track_crop
+from foveate.pipeline.sources.cropping import EXACT, Crop, Geometry
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
-from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
+from foveate.pipeline.sources.matroska import video_crops
+from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, videos_of
 from foveate.pipeline.sources.truncation import missing_bytes
 
 _NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
@@ -27,6 +30,7 @@ _SPLICED = 0x200  # AVFMT_TS_DISCONT: MPEG-TS, MPEG-PS and Ogg
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
 _MANY = 1 << 30  # pictures; a count as high is no count: AVI written to a pipe has it
 _INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, unless in fragments
+_CROPPING = _INDEXED | {"matroska,webm"}  # that may tell of rows and columns to leave out
 
 
 def open_container(path: Path, settings: SourceSettings, name: str) -> InputContainer:
@@ -93,6 +97,7 @@ class ContainerFeed:
 
     def _describe(self, stream: VideoStream, settings: SourceSettings) -> None:
         stream.thread_type = "AUTO"
+        stream.codec_context.flags |= EXACT
         self.stream = stream
         self.decoder = stream.codec_context
         self.time_base = stream.time_base or Fraction(1, 90_000)
@@ -105,6 +110,22 @@ class ContainerFeed:
         self.sample_aspect = float(aspect) if aspect else 1.0
         self.decode_order = self._container.format.name in _DECODE_ORDER
         self.spliced = bool(self._container.format.flags & _SPLICED)
+        self.geometry = Geometry(self._crop())
+
+    def _crop(self) -> Crop | None:
+        """What the container wants left out. Only files are looked into, because that takes going back and forth."""
+        form, stream = self._container.format.name, self.stream
+        try:
+            if not self.path.is_file() or form not in _CROPPING:
+                return None
+            with self.path.open("rb") as file:
+                size = self.path.stat().st_size
+                if form in _INDEXED:
+                    return track_crop(file, size, stream.id)
+                crops = dict(zip(videos_of(self._container), video_crops(file, size), strict=False))
+                return crops.get(stream)
+        except OSError:
+            return None
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the stream's packets in decoding order. Raises FFmpegError."""

@@ -14,6 +14,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from foveate.pipeline.frames import Damage
+from foveate.pipeline.sources.cropping import Geometry
 
 PATIENCE = 1000  # packets without a single frame after which a stream (an encrypted one, say) is given up
 _MESSAGES_KEPT = 5
@@ -35,6 +36,7 @@ class Feed(Protocol):
     times: Times
     decode_order: bool  # only decoding timestamps can be trusted
     spliced: bool  # timestamps may begin anew in the middle, as in a transport stream; else a gap is a gap
+    geometry: Geometry  # what the container says, and the decoder does not do
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets in decoding order. Raises FFmpegError where the stream cannot be read further."""

@@ -9,7 +9,6 @@ from av.video.frame import VideoFrame
 from foveate.pipeline.frames import SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.decoding import Feed, Times
-from foveate.pipeline.sources.orientation import Orientation
 from foveate.pipeline.sources.planes import unknown_matrix
 from foveate.pipeline.sources.reading import Picture
 
@@ -43,7 +42,7 @@ def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) 
         sample_aspect=1 / aspect if orientation.transpose else aspect,
         codec=feed.decoder.name,
         pixel_format=decoded.format.name,
-        notes=(*_time_notes(feed, times, lone), *_picture_notes(decoded, orientation)),
+        notes=(*_time_notes(feed, times, lone), *_geometry_notes(feed, opening), *_picture_notes(decoded)),
     )
 
 
@@ -63,14 +62,26 @@ def _time_notes(feed: Feed, times: Times, lone: bool) -> list[str]:
     return [f"times made up from the {origin}, {feed.rate:g} frames per second"]
 
 
-def _picture_notes(decoded: VideoFrame, orientation: Orientation) -> list[str]:
-    notes = []
-    if decoded.interlaced_frame:
-        notes.append("interlaced")
+def _geometry_notes(feed: Feed, opening: Opening) -> list[str]:
+    notes, crop, orientation = [], feed.geometry.crop, opening.shown.orientation
+    if crop is not None:
+        wide, high = crop.kept
+        cropping = f"cropping from {crop.width}x{crop.height} to {wide}x{high}"
+        if opening.shown.crop is not None:
+            notes.append(cropping)
+        else:
+            notes.append(f"{cropping} not applied: it is {opening.decoded.width}x{opening.decoded.height}")
     if orientation.lacking is not None:
         notes.append(f"{orientation.lacking} not applied")
     elif orientation.mirrored:
         notes.append("mirrored")
+    return notes
+
+
+def _picture_notes(decoded: VideoFrame) -> list[str]:
+    notes = []
+    if decoded.interlaced_frame:
+        notes.append("interlaced")
     if unknown_matrix(decoded):
         notes.append(f"colour matrix {decoded.colorspace} is read as the usual one for this size")
     if any(component.is_alpha for component in decoded.format.components):

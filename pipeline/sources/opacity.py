@@ -29,5 +29,7 @@ def opaque(path: Path) -> NDArray[np.bool_] | None:
         own = frame.format
         if not own.has_palette and not any(component.is_alpha for component in own.components):
             return None
-        alpha = np.ascontiguousarray(frame.to_ndarray(format="rgba")[..., 3], np.uint8)
-        return turn(alpha, OrientationReader().read(frame)) >= _HALF
+        alpha, geometry = np.ascontiguousarray(frame.to_ndarray(format="rgba")[..., 3], np.uint8), feed.geometry
+        if geometry.crop is not None and geometry.crop.fits(alpha):
+            alpha = geometry.crop.cut(alpha)
+        return turn(alpha, OrientationReader(geometry.orientation).read(frame)) >= _HALF

@@ -46,13 +46,15 @@ UPRIGHT = Orientation()
 class OrientationReader:
     """Orientations of one stream's frames. They may change with any frame.
 
-    A frame without a display matrix is upright if it is a keyframe, and else like the one before: H.264 and HEVC state
-    an orientation once for all frames up to the next such start (ITU-T H.264, D.2.27), and FFmpeg tells it of one.
+    A frame without a display matrix is as the container says if it is a keyframe, and else like the one before: H.264
+    and HEVC state an orientation once for all frames up to the next such start (ITU-T H.264, D.2.27), and FFmpeg tells
+    it of one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stated: Orientation = UPRIGHT) -> None:
+        """``stated``: that of frames which do not tell their own."""
         self._matrix: bytes | None = None
-        self._orientation = UPRIGHT
+        self._stated = self._orientation = stated
         self._plain: dict[tuple[str, int, int], Graph] = {}
 
     def read(self, frame: VideoFrame) -> Orientation:
@@ -60,7 +62,7 @@ class OrientationReader:
         matrix = self._read_matrix(frame)
         if matrix != self._matrix and (matrix is not None or frame.key_frame):
             self._matrix = matrix
-            self._orientation = UPRIGHT if matrix is None else _orientation(matrix)
+            self._orientation = self._stated if matrix is None else _orientation(matrix)
         return self._orientation
 
     def _read_matrix(self, frame: VideoFrame) -> bytes | None:

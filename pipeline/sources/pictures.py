@@ -18,6 +18,7 @@ from foveate.pipeline.frames import Damage
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import numbered_files, shown
 from foveate.pipeline.sources.container import open_container
+from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.decoding import Feed, Times, record_damage
 from foveate.pipeline.sources.streams import choose_stream
 
@@ -53,6 +54,7 @@ class PictureFeed:
         self.frames: int | None = len(self._files)
         self.times: Times = "setting"
         self.decode_order = self.spliced = False
+        self.geometry = AS_DECODED
 
     def _find_decoder(self, settings: SourceSettings, name: str) -> VideoCodecContext:
         for file in self._files[:_TRIES]:

@@ -1,4 +1,4 @@
-"""Decoded frames as pictures to be looked at: planes of 8 bits, upright."""
+"""Decoded frames as pictures to be looked at: planes of 8 bits, cropped and upright."""
 
 from __future__ import annotations
 
@@ -7,33 +7,40 @@ from typing import NamedTuple
 from av.video.frame import VideoFrame
 
 from foveate.pipeline.frames import Colour, Plane
+from foveate.pipeline.sources.cropping import Crop, Geometry
 from foveate.pipeline.sources.orientation import UPRIGHT, Orientation, OrientationReader, turn, turn_chroma
 from foveate.pipeline.sources.planes import Chroma, PlaneReader
 
 
 class Picture(NamedTuple):
-    """What is shown of one decoded frame. Planes as in ``Frame``; ``orientation`` is what was applied to them."""
+    """What is shown of one decoded frame. Planes as in ``Frame``; crop and orientation were applied to them."""
 
     luma: Plane
     chroma: Chroma | None
     colour: Colour
+    crop: Crop | None
     orientation: Orientation
 
 
 class PictureReader:
     """Reads the frames of one stream."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, geometry: Geometry) -> None:
         self._planes = PlaneReader(name)
-        self._orientations = OrientationReader()
+        self._crop = geometry.crop
+        self._orientations = OrientationReader(geometry.orientation)
 
     def read(self, frame: VideoFrame) -> Picture:
         """The picture as it is to be seen. Raises SourceError where its pixels cannot be converted."""
         luma, chroma, colour = self._planes.read(frame)
+        crop = self._crop if self._crop is not None and self._crop.fits(luma) else None
+        if crop is not None:
+            chroma = chroma and (crop.cut(chroma[0]), crop.cut(chroma[1]))
+            luma = crop.cut(luma)
         orientation = self._orientations.read(frame)
         if orientation != UPRIGHT:
             if chroma is not None:
                 blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)
                 chroma = blue, red
             luma = turn(luma, orientation)
-        return Picture(luma, chroma, colour, orientation)
+        return Picture(luma, chroma, colour, crop, orientation)

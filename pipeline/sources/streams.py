@@ -23,7 +23,7 @@ def choose_stream(container: InputContainer, wanted: int | None, name: str) -> V
     muxed as a track) is taken only if asked for. ``wanted`` counts the video streams from 0, attached
     pictures left out. Raises SourceError.
     """
-    videos = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+    videos = videos_of(container)
     if not videos:
         raise SourceError(f"{name}: no video stream ({_contents(container)}); give a file that has one")
     if wanted is None:
@@ -40,6 +40,11 @@ def choose_stream(container: InputContainer, wanted: int | None, name: str) -> V
             f"{name}: this installation has no decoder for it; convert it (videos to H.264, pictures to PNG)"
         )
     return stream
+
+
+def videos_of(container: InputContainer) -> list[VideoStream]:
+    """The video streams in order, attached pictures left out."""
+    return [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
 
 
 def declared_rate(stream: VideoStream) -> float | None:

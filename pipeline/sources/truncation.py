@@ -6,7 +6,8 @@ import io
 from pathlib import Path
 from typing import BinaryIO
 
-_EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
+from foveate.pipeline.sources.matroska import EBML, SEGMENT, element
+
 _UNKNOWN_SIZES = {0, 0xFFFFFFFF}  # of a RIFF that was written to a pipe
 _FILM_BOXES = set(b"ftyp moov mdat meta moof styp sidx imda".split())
 """At the top level, without which pictures are lost (ISO 14496-12, table 1; ISO 23009-1)."""
@@ -31,7 +32,7 @@ def _announced(file: BinaryIO) -> int:
         return 0 if length in _UNKNOWN_SIZES else length
     if head[:4] == b"GIF8":
         return _gif_end(file)
-    if head[:4] == _EBML.to_bytes(4, "big"):
+    if head[:4] == EBML.to_bytes(4, "big"):
         return _matroska_end(file)
     if head[4:8] in _BOXES:
         return _boxes_end(file)
@@ -55,26 +56,13 @@ def _boxes_end(file: BinaryIO) -> int:
 
 def _matroska_end(file: BinaryIO) -> int:
     """Where the segment ends, 0 if its size is unknown (RFC 8794, 11; RFC 9559, 5)."""
-    header = _element(file)
-    if header is None:
+    header = element(file, 0)
+    if header is None or header.size is None:
         return 0
-    file.seek(header[1], io.SEEK_CUR)
-    segment = _element(file)
-    if segment is None or segment[0] != _SEGMENT:
+    segment = element(file, header.start + header.size)
+    if segment is None or segment.identity != SEGMENT or segment.size is None:
         return 0
-    return file.tell() + segment[1]
-
-
-def _element(file: BinaryIO) -> tuple[int, int] | None:
-    """An EBML element's identity and size; None at the end, or if the size is unknown."""
-    identity = file.read(4)
-    first = file.read(1)
-    if len(identity) < 4 or not first or not first[0]:
-        return None
-    extra = 8 - first[0].bit_length()
-    bits = 7 * (extra + 1)
-    size = int.from_bytes(first + file.read(extra), "big") & ((1 << bits) - 1)
-    return None if size == (1 << bits) - 1 else (int.from_bytes(identity, "big"), size)
+    return segment.start + segment.size
 
 
 def _gif_end(file: BinaryIO) -> int:

@@ -26,7 +26,7 @@ class VideoSource:
         """Decode the first frame. Raises SourceError if there is none."""
         self.damage = damage
         self._feed = feed
-        self._reader = PictureReader(name)
+        self._reader = PictureReader(name, feed.geometry)
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
         self._origin: int | None = None  # the first timestamp, in ticks
         self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate), feed.spliced)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from foveate.pipeline import open_stream
-from foveate.pipeline.frames import Frame, SourceInfo
-from foveate.pipeline.settings import SourceSettings
-from foveate.pipeline.sources import open_source
+from foveate.pipeline.frames import Frame
+from tests.pipeline.made_sources import ffmpeg, read
 
 WIDTH, HEIGHT = 96, 64
 CORNERS = {"red": (255, 0, 0), "lime": (0, 255, 0), "blue": (0, 0, 255), "white": (255, 255, 255)}
@@ -38,14 +37,6 @@ def upright() -> NDArray[np.uint8]:
     return picture
 
 
-def read(path: Path | str) -> tuple[SourceInfo, list[Frame]]:
-    source = open_source(str(path), SourceSettings())
-    frames = list(source)
-    source.close()
-    assert source.damage.messages == []
-    return source.info, frames
-
-
 def corners(frame: Frame, inset: int = 8) -> list[str]:
     """The nearest of the four colours at each corner, row by row, by luma and Cb alone: these tell them apart."""
     assert frame.chroma is not None
@@ -64,7 +55,8 @@ def corners(frame: Frame, inset: int = 8) -> list[str]:
 def saved(path: Path, orientation: int) -> Path:
     exif = Image.Exif()
     exif[0x0112] = orientation
-    options = {".jpg": {"quality": 95, "subsampling": 0}, ".webp": {"lossless": True}}.get(path.suffix, {})
+    known: dict[str, dict[str, Any]] = {".jpg": {"quality": 95, "subsampling": 0}, ".webp": {"lossless": True}}
+    options = known.get(path.suffix, {})
     Image.fromarray(np.ascontiguousarray(STORED[orientation](upright()))).save(path, exif=exif, **options)
     return path
 
@@ -97,10 +89,6 @@ def elementary(folder: Path, change: str) -> Path:
     ffmpeg("-i", str(plain), *insert)
     whole.write_bytes(plain.read_bytes() + turned.read_bytes() + plain.read_bytes())
     return whole
-
-
-def ffmpeg(*arguments: str) -> None:
-    subprocess.run(["ffmpeg", "-nostdin", "-y", "-v", "error", *arguments], check=True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""The boxes that MP4, MOV and HEIF files are made of (ISO/IEC 14496-12, 4.2), and the cropping that they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final, NamedTuple
+
+from foveate.pipeline.sources.cropping import Crop, clean_aperture
+
+_SAMPLE_ENTRY: Final = 78  # bytes of a visual sample entry before the boxes in it (12.1.3)
+_TO_SAMPLES: Final = (b"mdia", b"minf", b"stbl", b"stsd")
+
+
+class Box(NamedTuple):
+    """A box: its kind, and where its content begins and ends in the file."""
+
+    kind: bytes
+    start: int
+    stop: int
+
+
+def boxes(file: BinaryIO, start: int, stop: int) -> Iterator[Box]:
+    """The boxes that lie side by side in a part of a file, up to the first that is none."""
+    while start + 8 <= stop:
+        file.seek(start)
+        head = file.read(16)
+        size, content = int.from_bytes(head[:4], "big"), 8
+        if size == 1:
+            size, content = int.from_bytes(head[8:16], "big"), 16
+        elif size == 0:
+            size = stop - start
+        if size < content:
+            return
+        yield Box(head[4:8], start + content, min(start + size, stop))
+        start += size
+
+
+def inside(file: BinaryIO, start: int, stop: int, *kinds: bytes) -> Iterator[Box]:
+    """All boxes of the last of ``kinds`` that lie in one of the kind before, and so on."""
+    for box in boxes(file, start, stop):
+        if box.kind == kinds[0]:
+            yield from inside(file, box.start, box.stop, *kinds[1:]) if kinds[1:] else (box,)
+
+
+def content(file: BinaryIO, box: Box) -> bytes:
+    """What is in a box."""
+    file.seek(box.start)
+    return file.read(box.stop - box.start)
+
+
+def track_crop(file: BinaryIO, size: int, track: int) -> Crop | None:
+    """The clean aperture of the track with a number, None if it has none. ``size``: of the file, bytes."""
+    for movie in inside(file, 0, size, b"moov", b"trak"):
+        if _number(file, movie) == track:
+            description = next(inside(file, movie.start, movie.stop, *_TO_SAMPLES), None)
+            return None if description is None else _described_crop(file, description)
+    return None
+
+
+def _number(file: BinaryIO, track: Box) -> int | None:
+    """The number of a track, as its header tells (8.3.2)."""
+    header = next(inside(file, track.start, track.stop, b"tkhd"), None)
+    if header is None:
+        return None
+    told = content(file, header)
+    at = 20 if told[:1] == b"\1" else 12
+    return int.from_bytes(told[at : at + 4], "big")
+
+
+def _described_crop(file: BinaryIO, description: Box) -> Crop | None:
+    """The clean aperture of the first entry of a sample description (8.5.2)."""
+    entry = next(boxes(file, description.start + 8, description.stop), None)
+    if entry is None:
+        return None
+    file.seek(entry.start)
+    fields = file.read(_SAMPLE_ENTRY)
+    width, height = (int.from_bytes(fields[at : at + 2], "big") for at in (24, 26))
+    aperture = next(inside(file, entry.start + _SAMPLE_ENTRY, entry.stop, b"clap"), None)
+    return None if aperture is None else clean_aperture(content(file, aperture), width, height)
