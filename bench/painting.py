@@ -18,7 +18,7 @@ from foveate.pipeline.selection import Selection
 Lods = NDArray[np.int8]  # [rows, columns]: the LOD at which each cell is shown; NOT_SHOWN without a token
 
 NOT_SHOWN: Final = -1
-_PADDED = 32  # the levels are those of a picture padded to a multiple of this, by its edge
+_PADDED = 32  # the levels are those of a picture padded to a multiple of this at least, by its edge
 _UNSEEN = 128  # grey, before the first token
 _MOST = 60.0  # dB; one frame that is shown whole should not lift the mean of the others
 
@@ -56,9 +56,10 @@ def level_enlarged(plane: Plane, level: int) -> Plane:
     if level <= 0:
         return plane
     height, width = plane.shape
-    padded = np.pad(plane, ((0, -height % _PADDED), (0, -width % _PADDED)), mode="edge")
-    rows, columns = (side >> level for side in padded.shape)
     side = 1 << level
+    whole = max(_PADDED, side)
+    padded = np.pad(plane, ((0, -height % whole), (0, -width % whole)), mode="edge")
+    rows, columns = (length >> level for length in padded.shape)
     means = padded.reshape(rows, side, columns, side).mean(axis=(1, 3), dtype=np.float32)
     large = cv2.resize(means, padded.shape[::-1], interpolation=cv2.INTER_LINEAR)
     return np.rint(large[:height, :width]).astype(np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 TILE = 32  # level-0 pixels; the unit of change
 CELL = 16  # level-0 pixels; one patch
-TOP_LEVEL = 4  # the coarsest level; one sample of it covers one cell
+TOP_LEVEL = 4  # the coarsest level that is kept; one sample of it covers one cell
 CELLS_PER_TILE = TILE // CELL
-ROOT = 1 << TOP_LEVEL  # cells along the side of a quadtree root
+ROOT = 1 << TOP_LEVEL  # cells along the side of a token of LOD TOP_LEVEL, the coarsest ones where the budget allows
+MOST_LOD = 16  # one token of it covers 2**20 pixels a side, more than any picture has
 
 Mask = NDArray[np.bool_]
 
@@ -48,13 +50,26 @@ class Geometry:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """Rows and columns of cells that tokens can reach: the grid, up to whole 2x2 groups of the coarsest LOD."""
+        """Rows and columns of cells up to whole tokens of LOD TOP_LEVEL."""
         rows, columns = self.grid
-        return -(-rows // (2 * ROOT)) * 2 * ROOT, -(-columns // (2 * ROOT)) * 2 * ROOT
+        return -(-rows // ROOT) * ROOT, -(-columns // ROOT) * ROOT
 
     def level(self, level: int) -> tuple[int, int]:
-        """Rows and columns of samples of ``level``, the padding's included."""
-        return self.tiles[0] * TILE >> level, self.tiles[1] * TILE >> level
+        """Rows and columns of samples of ``level``, the padding's included. Above TOP_LEVEL, halves are rounded up."""
+        side = 1 << level
+        return -(-self.tiles[0] * TILE // side), -(-self.tiles[1] * TILE // side)
+
+    def tokens(self, lod: int, merge: int = 1) -> tuple[int, int]:
+        """Rows and columns of tokens of ``lod``, or of ``merge`` x ``merge`` groups of them, that hold any pixel."""
+        side = CELL * merge << lod
+        return -(-self.height // side), -(-self.width // side)
+
+    def top(self, most: int, merge: int = 1) -> int:
+        """The LOD at which the whole picture is covered by ``most`` tokens or groups of them; at least TOP_LEVEL."""
+        lod = TOP_LEVEL
+        while math.prod(self.tokens(lod, merge)) > most:
+            lod += 1
+        return lod
 
 
 def as_blocks(plane: NDArray[Any], side: int) -> NDArray[Any]:

@@ -49,7 +49,12 @@ class NaFlex(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Selection:
-    """The tokens chosen for one frame. Arrays have length K, in the order: coarse to fine, then row by row."""
+    """The tokens chosen for one frame. Arrays have length K, in the order: coarse to fine, then row by row.
+
+    With ``merge = 2`` that is the order of the groups. Each is four tokens of one LOD one after the other: top left,
+    top right, bottom left, bottom right. Where a group reaches over the right or bottom edge, tokens that would lie
+    wholly outside the picture repeat their neighbours in the group.
+    """
 
     index: int
     time: float  # seconds
@@ -60,7 +65,7 @@ class Selection:
     recomputed: float  # share of cells whose cached maps were not reused, in [0, 1]
     x: NDArray[np.int32]  # centre, level-0 pixels
     y: NDArray[np.int32]
-    lod: NDArray[np.uint8]  # 0..4: the token covers (16 * 2**lod)**2 level-0 pixels
+    lod: NDArray[np.uint8]  # the token covers (16 * 2**lod)**2 level-0 pixels; above 4 where few are to cover much
     score: NDArray[np.float32]  # mean over the covered cells, each in [0, 1]
     information: NDArray[np.float32]
     perspective: NDArray[np.float32]

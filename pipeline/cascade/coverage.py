@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Map, Tokens
-from foveate.pipeline.geometry import CELL, Geometry
+from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask
 
 
 def groups(tokens: Tokens) -> list[tuple[int, slice]]:
@@ -22,15 +22,34 @@ def groups(tokens: Tokens) -> list[tuple[int, slice]]:
 
 
 def spread_tokens(tokens: Tokens, values: NDArray[np.float32], geometry: Geometry) -> Map:
-    """Each token's value (not negative) on the cells it covers, 0 elsewhere: float32[grid]. The finest token counts."""
-    rows, columns = geometry.grid
-    spread = np.zeros((rows, columns), np.float32)
+    """Each token's value (not negative) on the cells it covers, 0 elsewhere: float32[grid]. The finest token counts; of
+    those that repeat each other the one with the greatest value."""
+    spread = np.zeros(geometry.grid, np.float32)
     for lod, at in groups(tokens):
-        coarse = np.full([cells >> lod for cells in geometry.span], -1.0, np.float32)
-        coarse[tokens.row[at], tokens.column[at]] = values[at]
-        fine = coarse.repeat(1 << lod, axis=0).repeat(1 << lod, axis=1)[:rows, :columns]
+        coarse = np.full(_shape(lod, geometry), -1.0, np.float32)
+        np.maximum.at(coarse, (tokens.row[at], tokens.column[at]), values[at])
+        fine = _on_cells(coarse, lod, geometry)
         np.copyto(spread, fine, where=fine >= 0)
     return spread
+
+
+def cells_under(lod: int, row: NDArray[np.int32], column: NDArray[np.int32], geometry: Geometry) -> Mask:
+    """bool[grid]: the cells that tokens of one LOD cover."""
+    coarse = np.zeros(_shape(lod, geometry), np.bool_)
+    coarse[row, column] = True
+    return _on_cells(coarse, lod, geometry)
+
+
+def _shape(lod: int, geometry: Geometry) -> tuple[int, int]:
+    """Rows and columns of tokens of one LOD over the grid."""
+    rows, columns = geometry.grid
+    return -(-rows >> lod), -(-columns >> lod)
+
+
+def _on_cells(coarse: NDArray[Any], lod: int, geometry: Geometry) -> NDArray[Any]:
+    """Each token's value for its cells: [rows, columns] of one LOD -> [grid]."""
+    rows, columns = geometry.grid
+    return coarse.repeat(1 << lod, axis=0)[:rows].repeat(1 << lod, axis=1)[:, :columns]
 
 
 class Coverage:
@@ -43,26 +62,31 @@ class Coverage:
         side = np.int32(1) << tokens.lod.astype(np.int32)
         rows = _overlap(tokens.row * side, side, geometry.height)
         cells = rows * _overlap(tokens.column * side, side, geometry.width)
-        self.everywhere = int(cells.sum()) == geometry.cells  # tokens of one frame do not overlap
+        # Tokens of one frame do not overlap, unless they repeat each other.
+        self.everywhere = int(cells[_first(tokens)].sum()) == geometry.cells
         self._cells = np.maximum(cells, 1).astype(np.float32)
 
     def means(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
         """Mean over the cells inside the picture: float32[M, grid] -> [M, K]."""
-        return self._sums(maps * self._geometry.inside) / self._cells
+        return self._under(maps * self._geometry.inside, 0, np.add) / self._cells
 
     def minima(self, maps: NDArray[np.int32], beyond: int) -> NDArray[np.int32]:
         """Least value under each token: int32[M, grid] -> [M, K]; cells in the padding count as ``beyond``."""
-        padded = self._padded(np.where(self._geometry.inside, maps, np.int32(beyond)), beyond)
-        out = np.empty((len(maps), len(self._cells)), np.int32)
-        for lod, at in self._groups:
-            out[:, at] = self._under(padded, lod, at).min(axis=(2, 3)).T
-        return out
+        return self._under(np.where(self._geometry.inside, maps, np.int32(beyond)), beyond, np.minimum)
 
-    def _sums(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
-        padded = self._padded(maps, 0)
-        out = np.empty((len(maps), len(self._cells)), np.float32)
+    def _under(self, maps: NDArray[Any], fill: int, unite: np.ufunc) -> NDArray[Any]:
+        """[M, K]: the cells under each token, united; what lies off the grid counts as ``fill``."""
+        padded = self._padded(maps, fill)
+        out = np.empty((len(maps), len(self._cells)), maps.dtype)
         for lod, at in self._groups:
-            out[:, at] = self._under(padded, lod, at).sum(axis=(2, 3)).T
+            fine = min(lod, TOP_LEVEL)
+            view, steps = _as_squares(padded, 1 << fine), lod - fine
+            if steps:
+                united = unite.reduce(view, axis=(2, 4))
+                padding = [(0, 0), *((0, -size % (1 << steps)) for size in united.shape[1:])]
+                view = _as_squares(np.pad(united, padding, constant_values=fill), 1 << steps)
+            squares = view[:, self._tokens.row[at], :, self._tokens.column[at], :]
+            out[:, at] = unite.reduce(squares, axis=(2, 3)).T
         return out
 
     def _padded(self, maps: NDArray[Any], fill: int) -> NDArray[Any]:
@@ -70,12 +94,20 @@ class Coverage:
         padded[:, : maps.shape[1], : maps.shape[2]] = maps
         return padded
 
-    def _under(self, padded: NDArray[Any], lod: int, at: slice) -> NDArray[Any]:
-        """[n, M, side, side]: the cells under the n tokens of one LOD."""
-        count, rows, columns = padded.shape
-        side = 1 << lod
-        view = padded.reshape(count, rows >> lod, side, columns >> lod, side)
-        return view[:, self._tokens.row[at], :, self._tokens.column[at], :]
+
+def _as_squares(maps: NDArray[Any], side: int) -> NDArray[Any]:
+    """View [M, rows, columns], whole squares of it, as [M, rows/side, side, columns/side, side]."""
+    count, rows, columns = maps.shape
+    return maps.reshape(count, rows // side, side, columns // side, side)
+
+
+def _first(tokens: Tokens) -> Mask:
+    """bool[K]: False for tokens that repeat an earlier one, which is the one before or the one before that."""
+    first = np.ones(len(tokens.lod), np.bool_)
+    for back in (1, 2):
+        same = (values[back:] == values[:-back] for values in tokens)
+        first[back:] &= ~np.logical_and.reduce([*same])
+    return first
 
 
 def _overlap(start: NDArray[np.int32], side: NDArray[np.int32], pixels: int) -> NDArray[np.int32]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_order, over_groups
-from foveate.pipeline.cascade.quadtree import places_of_children
+from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_groups, over_groups
 
 Chosen = NDArray[np.intp]  # units, as indices into the flat map of units, ascending
 
@@ -16,6 +15,7 @@ class Units:
 
     def __init__(self, problem: Problem, merge: int) -> None:
         self._merge = merge
+        self._geometry = problem.geometry
         inside = problem.geometry.inside
         if merge == 2:
             inside = over_groups(inside.astype(np.float32)) > 0
@@ -41,9 +41,7 @@ class Units:
     def tokens(self, chosen: Chosen) -> Tokens:
         """The tokens of LOD 0 on the units ``chosen``."""
         row, column = (chosen // self._columns).astype(np.int32), (chosen % self._columns).astype(np.int32)
-        if self._merge == 2:
-            row, column = places_of_children(row, column)
-        return in_order(np.zeros(len(row), np.uint8), row, column)
+        return in_groups(Tokens(np.zeros(len(row), np.uint8), row, column), self._merge, self._geometry)
 
 
 def highest(values: NDArray[np.float32], units: Chosen, keep: int) -> Chosen:

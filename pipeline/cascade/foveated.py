@@ -11,21 +11,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Problem, Tokens, in_order, over_groups
-from foveate.pipeline.cascade.quadtree import Quadtree, places_of_children
-from foveate.pipeline.geometry import CELL, TOP_LEVEL, Mask
+from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, in_order, over_groups
+from foveate.pipeline.cascade.quadtree import Quadtree
+from foveate.pipeline.geometry import CELL, Mask
 
 
 class _Splits(NamedTuple):
-    """Every node of LOD 4..1, in the order in which a growing M0 splits them: parents come before their children."""
+    """Every node of LOD top..1, in the order in which a growing M0 splits them: parents come before their children."""
 
-    place: NDArray[np.intp]  # index among the nodes, from LOD 4 down
+    place: NDArray[np.intp]  # index among the nodes, from the top down
     most: int  # how many may be split: M0 does not exceed its setting
     tokens: NDArray[np.int64]  # units of tokens with none, the first, the first two ... split
 
 
 class Foveated:
-    """Tokens of LODs 0..4 that tile the picture. M0 is as large as the budget allows, or as the setting ``m0``."""
+    """Tokens of LOD 0 up to the coarsest that the problem has errors of, which must be few enough to tile the picture.
+
+    M0 is as large as the budget allows, or as the setting ``m0``.
+    """
 
     def __init__(self, m0: float | None, e0: float, min_gain: float, merge: int = 1) -> None:
         self._m0 = np.inf if m0 is None else m0
@@ -34,23 +37,19 @@ class Foveated:
         self._merge = merge
         self._inside: Mask | None = None
         self._tree = Quadtree(np.zeros((1, 1), np.bool_))
+        self._top = 0  # LOD of the coarsest tokens
 
     def allocate(self, problem: Problem) -> Tokens:
         """Fine around the gaze, else the cell most relevant to a query, else the centre; see Strategy."""
         self._look_at_size(problem.geometry.inside)
-        distance = self._distances(problem)
-        splits = self._splits(distance)
+        self._top = min(len(problem.errors), len(self._tree.units) - 1)
+        splits = self._splits(self._distances(problem))
         budget = problem.budget // self._merge**2
-        enough = int(np.searchsorted(splits.tokens[: splits.most + 1], budget, side="right")) - 1
+        enough = max(int(np.searchsorted(splits.tokens[: splits.most + 1], budget, side="right")) - 1, 0)
         wanted = None if problem.kept is None else self._wins(problem)
         if wanted is not None:
-            enough = self._more(splits, max(enough, 0), budget, wanted)
-        leaves = self._leaves(splits, max(enough, 0), wanted)
-        if sum(int(np.count_nonzero(leaf)) for leaf in leaves) > budget:  # not even one token for every root
-            nearest = np.flatnonzero(leaves[TOP_LEVEL])
-            nearest = nearest[np.argsort(distance[TOP_LEVEL][nearest], kind="stable")]
-            leaves[TOP_LEVEL][nearest[budget:]] = False
-        return self._tokens(leaves)
+            enough = self._more(splits, enough, budget, wanted)
+        return in_groups(self._nodes(self._leaves(splits, enough, wanted)), self._merge, problem.geometry)
 
     def _look_at_size(self, inside: Mask) -> None:
         if inside is not self._inside:
@@ -58,11 +57,11 @@ class Foveated:
             self._tree = Quadtree(over_groups(inside.astype(np.float32)) > 0 if self._merge == 2 else inside)
 
     def _distances(self, problem: Problem) -> list[NDArray[np.float64]]:
-        """Of the nodes of LOD 0..4: from the fixation point to the nearest point of each, in half diagonals."""
+        """Of the nodes of LOD 0..top: from the fixation point to the nearest point of each, in half diagonals."""
         width, height = problem.geometry.width, problem.geometry.height
         x, y = fixation(problem)
         found = []
-        for lod, (row, column) in enumerate(self._tree.places):
+        for lod, (row, column) in enumerate(self._tree.places[: self._top + 1]):
             side = CELL * self._merge << lod
             across = np.maximum(np.maximum(column * side - x, x - (column + 1) * side), 0)
             down = np.maximum(np.maximum(row * side - y, y - (row + 1) * side), 0)
@@ -71,14 +70,14 @@ class Foveated:
 
     def _splits(self, distance: list[NDArray[np.float64]]) -> _Splits:
         """A node of LOD l is too coarse where M(e) exceeds 2**-l, which is where M0 exceeds (e + e0) 2**-l."""
-        lods = range(TOP_LEVEL, 0, -1)
+        lods = range(self._top, 0, -1)
         needed = np.concatenate([(distance[lod] + self._e0) / 2**lod for lod in lods])
         units = self._tree.units
-        children = [np.count_nonzero(units[lod - 1].reshape(4, -1), axis=0) for lod in lods]
+        children = [self._tree.over_children((units[lod - 1] > 0).astype(np.int64), lod) for lod in lods]
         real = np.flatnonzero(np.concatenate([units[lod] for lod in lods]))
         place = real[np.argsort(needed[real], kind="stable")]
         grown = np.cumsum(np.concatenate(children)[place] - 1)
-        roots = np.count_nonzero(units[TOP_LEVEL])
+        roots = np.count_nonzero(units[self._top])
         return _Splits(place, int(np.count_nonzero(needed[place] < self._m0)), np.concatenate([[roots], roots + grown]))
 
     def _more(self, splits: _Splits, least: int, budget: int, wanted: list[Mask]) -> int:
@@ -91,46 +90,45 @@ class Foveated:
         return low
 
     def _leaves(self, splits: _Splits, count: int, wanted: list[Mask] | None) -> list[Mask]:
-        """bool per node of LOD 0..4: the tree with the first ``count`` nodes split, what is not wanted left out."""
-        flags = np.zeros(sum(len(units) for units in self._tree.units[1:]), np.bool_)
+        """bool per node of LOD 0..top: the tree with the first ``count`` nodes split, what is not wanted left out."""
+        units = self._tree.units[: self._top + 1]
+        flags = np.zeros(sum(len(level) for level in units[1:]), np.bool_)
         flags[splits.place[:count]] = True
-        ends = np.cumsum([len(units) for units in self._tree.units[:0:-1]])[:-1]
-        split = [*np.split(flags, ends), np.zeros(len(self._tree.units[0]), np.bool_)][::-1]
+        ends = np.cumsum([len(level) for level in units[:0:-1]])[:-1]
+        split = [*np.split(flags, ends), np.zeros(len(units[0]), np.bool_)][::-1]
         leaves: list[Mask] = []
-        reached = np.ones(len(split[TOP_LEVEL]), np.bool_)
-        for lod in range(TOP_LEVEL, -1, -1):
-            leaf = reached & ~split[lod] & (self._tree.units[lod] > 0)
+        reached = np.ones(len(units[-1]), np.bool_)
+        for lod in range(self._top, -1, -1):
+            leaf = reached & ~split[lod] & (units[lod] > 0)
             leaves.insert(0, leaf if wanted is None else leaf & wanted[lod])
-            reached = np.tile(reached & split[lod], 4)
+            if lod:
+                reached = self._tree.to_children(reached & split[lod], lod)
         return leaves
 
     def _wins(self, problem: Problem) -> list[Mask]:
-        """bool per node of LOD 0..4: showing it there takes ``min_gain`` per token from what the reader lacks."""
+        """bool per node of LOD 0..top: showing it there takes ``min_gain`` per token from what the reader lacks."""
         assert problem.kept is not None
         lost = self._over_nodes(problem.kept * problem.weight)
         left = [np.zeros_like(lost[0])]
-        left += [self._over_nodes(error * problem.weight)[lod + 1] for lod, error in enumerate(problem.errors)]
+        errors = problem.errors[: self._top]
+        left += [self._over_nodes(error * problem.weight)[lod] for lod, error in enumerate(errors, 1)]
         gain = self._min_gain * self._merge**2
         return [before - after > gain for before, after in zip(lost, left, strict=True)]
 
     def _over_nodes(self, values: NDArray[np.float32]) -> list[NDArray[np.float64]]:
-        """Sums of float32[grid] over the nodes of LOD 0..4."""
+        """Sums of float32[grid] over the nodes of LOD 0..top."""
         flat = (over_groups(values) if self._merge == 2 else values).ravel().astype(np.float64)
         sums = [np.where(self._tree.source < 0, 0.0, flat[self._tree.source])]
-        for _ in range(TOP_LEVEL):
-            sums.append(sums[-1].reshape(4, -1).sum(axis=0))
+        for lod in range(1, self._top + 1):
+            sums.append(self._tree.over_children(sums[-1], lod))
         return sums
 
-    def _tokens(self, leaves: list[Mask]) -> Tokens:
-        lods, rows, columns = [], [], []
-        for lod, (leaf, (row, column)) in enumerate(zip(leaves, self._tree.places, strict=True)):
-            row, column = row[leaf], column[leaf]
-            if self._merge == 2:
-                row, column = places_of_children(row, column)
-            lods.append(np.full(len(row), lod, np.uint8))
-            rows.append(row)
-            columns.append(column)
-        return in_order(np.concatenate(lods), np.concatenate(rows), np.concatenate(columns))
+    def _nodes(self, leaves: list[Mask]) -> Tokens:
+        """The places of the leaves, in order."""
+        places = [(row[leaf], column[leaf]) for leaf, (row, column) in zip(leaves, self._tree.places, strict=False)]
+        lods = np.arange(len(leaves), dtype=np.uint8).repeat([len(row) for row, _ in places])
+        rows, columns = (np.concatenate([place[axis] for place in places]) for axis in (0, 1))
+        return in_order(lods, rows, columns)
 
 
 def fixation(problem: Problem) -> tuple[float, float]:

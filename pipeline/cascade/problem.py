@@ -14,7 +14,11 @@ Map = NDArray[np.float32]
 
 
 class Tokens(NamedTuple):
-    """Where the tokens are: coarse to fine, then row by row. All arrays have length K."""
+    """Where the tokens are. All arrays have length K.
+
+    They come coarse to fine, then row by row. With ``merge = 2`` that is the order of their groups, each of which is
+    four tokens of one LOD: top left, top right, bottom left, bottom right. See ``in_groups`` for the picture's edge.
+    """
 
     lod: NDArray[np.uint8]
     row: NDArray[np.int32]  # in units of (16 * 2**lod) pixels
@@ -34,7 +38,7 @@ class Problem:
     geometry: Geometry
     budget: int
     weight: Map  # what a unit of squared error in the cell counts; 0 in the padding
-    errors: tuple[Map, ...]  # squared error over the cell when shown at LOD 1, 2, 3, 4
+    errors: tuple[Map, ...]  # squared error over the cell when shown at LOD 1, 2 .. the coarsest that may be chosen
     kept: Map | None  # squared error of what the reader already holds; None: it holds nothing (memory "frame")
     channels: dict[str, Map]
     score: Map
@@ -55,7 +59,23 @@ def over_groups(grid: Map) -> Map:
     return np.asarray(rows[:, 0::2] + rows[:, 1::2], np.float32)
 
 
+def in_groups(nodes: Tokens, merge: int, geometry: Geometry) -> Tokens:
+    """The ``merge`` x ``merge`` tokens of each of ``nodes``, which are places of whole groups, one group after another.
+
+    Where a group reaches over the right or bottom edge, tokens that would lie wholly outside the picture repeat their
+    neighbours in the group: a lower row the upper one, a right column the left one.
+    """
+    if merge == 1:
+        return nodes
+    count, part = len(nodes.lod), np.arange(merge**2, dtype=np.int32)
+    side = CELL << nodes.lod.astype(np.int32)[:, None]
+    row = np.minimum(nodes.row[:, None] * merge + part // merge, (geometry.height - 1) // side)
+    column = np.minimum(nodes.column[:, None] * merge + part % merge, (geometry.width - 1) // side)
+    flat = count * merge**2
+    return Tokens(nodes.lod.repeat(merge**2), row.reshape(flat), column.reshape(flat))
+
+
 def in_order(lod: NDArray[np.uint8], row: NDArray[np.int32], column: NDArray[np.int32]) -> Tokens:
-    """Tokens sorted from coarse to fine, then row by row."""
+    """Tokens, or places of groups, sorted from coarse to fine, then row by row."""
     order = np.lexsort((column, row, -lod.astype(np.int8)))
     return Tokens(lod[order], row[order], column[order])

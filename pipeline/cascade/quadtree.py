@@ -1,10 +1,13 @@
 """Quadtrees over the Grid as flat arrays, in an order that makes a pass over a level a few contiguous additions.
 
-The nodes of level l - 1 are stored child-major: the first children of all nodes of level l, then the second ones, and
-so on. So the sum over children is the sum of four contiguous quarters.
+Below TOP_LEVEL the nodes of level l - 1 are stored child-major: the first children of all nodes of level l, then the
+second ones, and so on. So the sum over children is the sum of four contiguous quarters. From TOP_LEVEL on, nodes are
+stored row by row, and only those that reach into the grid.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,27 +18,44 @@ Places = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 class Quadtree:
-    """The trees over a grid of ``inside.shape`` units; roots span 16 x 16 units and may reach over its edge.
+    """The tree over a grid of ``inside.shape`` units, up to the level at which one node holds them all.
 
     ``places[l]`` are the rows and columns of the nodes of level l, in units of 2**l; ``source`` is the place of each
-    level-0 node in the flat grid, or -1 beyond it; ``units[l]`` counts the units inside the picture under each node.
+    level-0 node in the flat grid, or -1 beyond it; ``units[l]`` counts the units inside the picture under each node;
+    ``shapes[l - TOP_LEVEL]`` are the rows and columns of nodes of level l.
     """
 
     def __init__(self, inside: Mask) -> None:
         rows, columns = inside.shape
-        root_rows, root_columns = -(-rows // ROOT), -(-columns // ROOT)
-        row, column = np.indices((root_rows, root_columns), np.int32).reshape(2, -1)
-        self.places: list[Places] = [(row.copy(), column.copy())]
+        self.shapes = [(-(-rows // ROOT), -(-columns // ROOT))]
+        while self.shapes[-1] != (1, 1):
+            self.shapes.append((-(-self.shapes[-1][0] // 2), -(-self.shapes[-1][1] // 2)))
+        self.places = [_row_by_row(*shape) for shape in self.shapes]
         for _ in range(TOP_LEVEL):
-            row, column = places_of_children(row, column)
-            self.places.insert(0, (row, column))
+            self.places.insert(0, places_of_children(*self.places[0]))
+        row, column = self.places[0]
         beyond = (row >= rows) | (column >= columns)
         self.source = np.where(beyond, np.int32(-1), row * np.int32(columns) + column)
-        units = np.where(beyond, np.int32(0), inside.ravel()[self.source].astype(np.int32))
-        self.units = [units]
-        for _ in range(TOP_LEVEL):
-            units = units.reshape(4, -1).sum(axis=0, dtype=np.int32)
-            self.units.append(units)
+        self.units = [np.where(beyond, np.int32(0), inside.ravel()[self.source].astype(np.int32))]
+        for level in range(1, len(self.places)):
+            self.units.append(self.over_children(self.units[-1], level))
+
+    def over_children(self, values: NDArray[Any], level: int) -> NDArray[Any]:
+        """Sums over the children of the nodes of ``level``; ``values`` has one per node of the level below."""
+        if level <= TOP_LEVEL:
+            return np.asarray(values.reshape(4, -1).sum(axis=0, dtype=values.dtype))
+        (rows, columns), below = self.shapes[level - TOP_LEVEL], self.shapes[level - 1 - TOP_LEVEL]
+        whole = np.zeros((2 * rows, 2 * columns), values.dtype)
+        whole[: below[0], : below[1]] = values.reshape(below)
+        return np.asarray(whole.reshape(rows, 2, columns, 2).sum(axis=(1, 3), dtype=values.dtype).ravel())
+
+    def to_children(self, values: NDArray[Any], level: int) -> NDArray[Any]:
+        """Each child's parent's value; ``values`` has one per node of ``level``."""
+        if level <= TOP_LEVEL:
+            return np.tile(values, 4)
+        rows, columns = self.shapes[level - 1 - TOP_LEVEL]
+        square = values.reshape(self.shapes[level - TOP_LEVEL])
+        return square.repeat(2, axis=0).repeat(2, axis=1)[:rows, :columns].ravel()
 
 
 def places_of_children(row: NDArray[np.int32], column: NDArray[np.int32]) -> Places:
@@ -44,3 +64,8 @@ def places_of_children(row: NDArray[np.int32], column: NDArray[np.int32]) -> Pla
         np.concatenate([2 * row, 2 * row, 2 * row + 1, 2 * row + 1]),
         np.concatenate([2 * column, 2 * column + 1, 2 * column, 2 * column + 1]),
     )
+
+
+def _row_by_row(rows: int, columns: int) -> Places:
+    row, column = np.indices((rows, columns), np.int32).reshape(2, -1)
+    return row.copy(), column.copy()

@@ -13,9 +13,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Problem, Tokens, over_groups
+from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, over_groups
 from foveate.pipeline.cascade.quadtree import Quadtree
-from foveate.pipeline.geometry import TOP_LEVEL, Mask
+from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
 
 UNSEEN = np.float32(64.0**2 * 256)
@@ -47,27 +47,27 @@ class RateDistortion:
         self._merge = merge
         self._price = self._least
         self._allocator: Allocator | None = None
-        self._roots = 0
-        self._inside: Mask | None = None
+        self._geometry: Geometry | None = None
 
     def allocate(self, problem: Problem) -> Tokens:
-        """Tokens of LODs 0..4; see Strategy."""
-        allocator = self._allocator_for(problem.geometry.inside)
-        budget = problem.budget // self._merge**2
-        kept = problem.kept
-        if kept is None and self._roots > budget:
-            # Where even one token per root is too many, the least valuable parts of the picture go without.
-            kept = np.full_like(problem.weight, UNSEEN)
-        found = Prices(prices(), self._least, self._price)
-        chosen = allocator.allocate(Costs(problem.weight, problem.errors, kept), budget, found, self._min_gain)
-        self._price = chosen.price
-        return Tokens(chosen.lod, chosen.row, chosen.column)
+        """Tokens of LOD 0 up to the coarsest that ``problem.errors`` has; see Strategy.
 
-    def _allocator_for(self, inside: Mask) -> Allocator:
-        if self._allocator is None or inside is not self._inside:
-            self._inside = inside
+        Without ``kept`` they cover the whole picture. Raises ValueError where the coarsest are too many for that.
+        """
+        budget, top = problem.budget // self._merge**2, len(problem.errors)
+        if problem.kept is None and top < problem.geometry.top(budget, self._merge):
+            needed = problem.geometry.top(budget, self._merge)
+            raise ValueError(f"errors must go up to LOD {needed} to cover the picture with {budget} units, got {top}")
+        found = Prices(prices(), self._least, self._price)
+        costs = Costs(problem.weight, problem.errors, problem.kept)
+        chosen = self._allocator_for(problem.geometry).allocate(costs, budget, found, self._min_gain)
+        self._price = chosen.price
+        return in_groups(Tokens(chosen.lod, chosen.row, chosen.column), self._merge, problem.geometry)
+
+    def _allocator_for(self, geometry: Geometry) -> Allocator:
+        if self._allocator is None or geometry is not self._geometry:
+            self._geometry = geometry
+            inside = geometry.inside
             units = over_groups(inside.astype(np.float32)) > 0 if self._merge == 2 else inside
-            tree = Quadtree(units)
-            self._roots = int(np.count_nonzero(tree.units[TOP_LEVEL]))
-            self._allocator = Allocator(tree.source, tree.units, tree.places, units.shape[1], self._merge)
+            self._allocator = Allocator(Quadtree(units), units.shape[1], self._merge)
         return self._allocator

@@ -13,6 +13,7 @@ from foveate.pipeline.cascade.problem import Strategy
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cascade.soft import Soft
 from foveate.pipeline.cascade.three_stage import ThreeStage
+from foveate.pipeline.geometry import TOP_LEVEL, Geometry
 from foveate.pipeline.settings import AllocationSettings
 
 _STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
@@ -24,12 +25,20 @@ _STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
     "foveated": lambda settings: Foveated(settings.m0, settings.e0, settings.min_gain, settings.merge),
     "soft": lambda settings: Soft(settings.min_gain, settings.merge),
 }
+_COVERING: Final = frozenset({"rate_distortion", "foveated"})  # with memory "frame"; the others have fine tokens alone
 _READS: Final[Mapping[str, frozenset[str]]] = {"cluster_first": frozenset({"cluster_id"})}
 
 
 def strategy(settings: AllocationSettings) -> Strategy:
     """The strategy that the settings name."""
     return _STRATEGIES[settings.strategy](settings)
+
+
+def top_lod(settings: AllocationSettings, geometry: Geometry, budget: int) -> int:
+    """The LOD of the coarsest tokens that the strategy may choose for a budget of tokens; at least TOP_LEVEL."""
+    if settings.strategy not in _COVERING:
+        return TOP_LEVEL
+    return geometry.top(budget // settings.merge**2, settings.merge)
 
 
 def channels_read(settings: AllocationSettings) -> frozenset[str]:

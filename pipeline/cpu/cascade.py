@@ -18,7 +18,7 @@ from foveate.pipeline.cascade.loaded import Loaded
 from foveate.pipeline.cascade.prior import held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
-from foveate.pipeline.cascade.strategies import channels_read, strategy
+from foveate.pipeline.cascade.strategies import channels_read, strategy, top_lod
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.colour import picture_rgb, to_rgb
@@ -26,6 +26,7 @@ from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.cpu.reader import Reader
 from foveate.pipeline.cpu.sampling import patches
+from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
 from foveate.pipeline.query.asked import Asked
@@ -131,9 +132,11 @@ class _Cascade:
         if self._lettering is not None:
             state = replace(state, grid=dict(view.grid))
         scored = self._score(state, view, carried.trust, fed)
-        tokens = self._allocate(state, scored, fed)
+        budget = fed.budget or self._settings.budget
+        upper = UpperLevels(state.colours, top_lod(self._settings.allocation, self._geometry, budget))
+        tokens = self._allocate(state, upper, scored, fed)
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
-        return self._selection(state, scored, tokens, fed)
+        return self._selection(state, upper, scored, tokens, fed)
 
     def _view(self, state: State, changed: Mask, carried: _Carried, fed: Fed) -> View:
         """The frame as queries see it, with the text that a detector finds, where there is one."""
@@ -215,20 +218,20 @@ class _Cascade:
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
 
-    def _allocate(self, state: State, scored: _Scored, fed: Fed) -> Tokens:
+    def _allocate(self, state: State, upper: UpperLevels, scored: _Scored, fed: Fed) -> Tokens:
         update, levels, settings = state.update, state.levels, self._settings
         kept = None
-        if self._reader is not None:
-            if update.forgets:
-                self._reader.forget()
+        if self._reader is not None and update.forgets:
+            self._reader.forget()  # it holds nothing, so this frame stands alone and covers the picture
+        elif self._reader is not None:
             kept = self._reader.compare(levels, update.written)
         score = scored.scores.score
         weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
         weight = weight * self._geometry.inside
-        errors, taking = state.errors, scored.scores.participation
+        errors, taking = upper.errors(state.errors), scored.scores.participation
         if taking is not None:
             hidden = hidden_error(taking, weight)
-            errors = with_prior(state.errors, hidden, taking)
+            errors = with_prior(errors, hidden, taking)
             if self._reader is not None and kept is not None:
                 kept = held_with_prior(kept, self._reader.lod, state.errors[0], hidden, taking)
         problem = Problem(
@@ -244,10 +247,10 @@ class _Cascade:
         )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
-            self._reader.paint(levels, tokens)
+            self._reader.paint(levels, upper, tokens)
         return tokens
 
-    def _selection(self, state: State, scored: _Scored, tokens: Tokens, fed: Fed) -> Selection:
+    def _selection(self, state: State, upper: UpperLevels, scored: _Scored, tokens: Tokens, fed: Fed) -> Selection:
         update, frame, scores = state.update, state.update.frame, scored.scores
         coverage = Coverage(tokens, self._geometry)
         maps = [values for values in scores if values is not None]
@@ -271,7 +274,7 @@ class _Cascade:
             participation=participation[0] if participation else None,
             age=ages.age,
             fresh=ages.fresh,
-            patches=patches(state.levels, tokens, frame.colour) if self._settings.patches else None,
+            patches=patches(state.levels, upper, tokens, frame.colour) if self._settings.patches else None,
             maps={name: self._map(name, state, scored) for name in self._settings.maps},
             extras=self._extras(fed),
         )

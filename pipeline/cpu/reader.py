@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.coverage import groups
+from foveate.pipeline.cascade.coverage import cells_under, groups
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.sampling import Index
+from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks
-from foveate.pipeline.native.paint import paint_tokens
+from foveate.pipeline.native.paint import paint_tokens, paint_upper
 from foveate.pipeline.native.reader import reader_error
 
-_NEVER_SEEN = TOP_LEVEL + 1
+_NEVER_SEEN = 255  # coarser than any LOD
 
 
 class Reader:
@@ -46,16 +47,18 @@ class Reader:
         self._stale[:] = False
         return self.error
 
-    def paint(self, levels: Levels, tokens: Tokens) -> None:
-        """Show the reader ``tokens``, sampled from ``levels``."""
-        paint_tokens(levels.pyramids, self.planes, tokens.lod, tokens.row, tokens.column)
+    def paint(self, levels: Levels, upper: UpperLevels, tokens: Tokens) -> None:
+        """Show the reader ``tokens``, sampled from ``levels`` and ``upper``."""
+        coarse = int(np.count_nonzero(tokens.lod > TOP_LEVEL))  # these come first
+        for lod, row, column in zip(*(values[:coarse].tolist() for values in tokens), strict=True):
+            for samples, plane, pyramid in zip(upper.planes(lod), self.planes, levels.planes, strict=True):
+                paint_upper(samples, plane, lod - pyramid.base, row, column)
+        paint_tokens(levels.pyramids, self.planes, tokens.lod[coarse:], tokens.row[coarse:], tokens.column[coarse:])
         for lod, at in groups(tokens):
             self._mark(lod, tokens.row[at], tokens.column[at])
 
     def _mark(self, lod: int, row: Index, column: Index) -> None:
-        painted = np.zeros(self._geometry.span, np.bool_)
-        as_blocks(painted, 1 << lod)[row, :, column, :] = True
-        painted = painted[: self._geometry.grid[0], : self._geometry.grid[1]]
+        painted = cells_under(lod, row, column, self._geometry)
         self.seen |= painted
         self.lod[painted] = lod
         self._stale |= as_blocks(np.ascontiguousarray(painted), CELLS_PER_TILE).any(axis=(1, 3))

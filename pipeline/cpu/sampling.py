@@ -12,7 +12,9 @@ from foveate.pipeline.cascade.coverage import groups
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.cpu.levels import Levels, PlanePyramid
+from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.frames import Colour
+from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.selection import PATCH
 
 Index = NDArray[np.int32]
@@ -47,11 +49,14 @@ def plane_blocks(pyramid: PlanePyramid, lod: int, row: Index, column: Index) -> 
     return enlarged_blocks(pyramid.pixels, row, column, PATCH // 2, 2)
 
 
-def patches(levels: Levels, tokens: Tokens, colour: Colour) -> NDArray[np.uint8]:
-    """The tokens' pixels, uint8[K, PATCH, PATCH, 3] in RGB."""
+def patches(levels: Levels, upper: UpperLevels, tokens: Tokens, colour: Colour) -> NDArray[np.uint8]:
+    """The tokens' pixels, uint8[K, PATCH, PATCH, 3] in RGB; those above TOP_LEVEL are sampled from ``upper``."""
     out = np.empty((len(tokens.lod), PATCH, PATCH, 3), np.uint8)
     for lod, at in groups(tokens):
         row, column = tokens.row[at], tokens.column[at]
-        luma, cb, cr = (plane_blocks(pyramid, lod, row, column) for pyramid in levels.planes)
+        if lod > TOP_LEVEL:
+            luma, cb, cr = (blocks(samples, row, column, PATCH) for samples in upper.planes(lod))
+        else:
+            luma, cb, cr = (plane_blocks(pyramid, lod, row, column) for pyramid in levels.planes)
         out[at] = to_rgb(luma, cb, cr, colour)
     return out

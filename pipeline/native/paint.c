@@ -53,8 +53,7 @@ static void paint_enlarged(const Token *t, int32_t factor)
     else enlarge(t, 16);
 }
 
-/* One token in one plane. A token of the base's own resolution, or finer, shows the base as it is; a group of four may
-   then reach over the texture, where there is nothing to show. */
+/* One token in one plane. A token of the base's own resolution, or finer, shows the base as it is. */
 static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t row, int32_t column)
 {
     int32_t side = PATCH << lod >> from->base, top = row * side, left = column * side, step = lod - from->base;
@@ -63,7 +62,7 @@ static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t r
         Token token = {from->coarse[step - 1], from->rows >> step, (int32_t)(from->stride >> step), row * PATCH,
                        column * PATCH, pixels, onto->stride};
         paint_enlarged(&token, 1 << step);
-    } else if (top < from->rows && left < from->stride) {
+    } else {
         for (int32_t y = 0; y < side; y++)
             memcpy(pixels + y * onto->stride, from->pixels + (top + y) * from->stride + left, (size_t)side);
     }
@@ -75,4 +74,27 @@ EXPORT void paint_tokens(const Pyramid from[3], const Plane onto[3], const uint8
 {
     for (int32_t plane = 0; plane < 3; plane++)
         for (int32_t i = 0; i < count; i++) paint(&from[plane], &onto[plane], lod[i], row[i], column[i]);
+}
+
+/* One token of a level 2^step times as coarse as the plane, whose edge may cut it. */
+EXPORT void paint_upper(const float *samples, int32_t rows, int32_t columns, const Plane *onto, int32_t step, int32_t row,
+                        int32_t column)
+{
+    int32_t factor = 1 << step, top = row * PATCH * factor, left = column * PATCH * factor;
+    int32_t bottom = least(top + PATCH * factor, onto->height), right = least(left + PATCH * factor, onto->width);
+    for (int32_t y = top; y < bottom; y++) {
+        int32_t above = y / factor - (y % factor < factor / 2);
+        float down = ((float)(y % factor) + 0.5f) / (float)factor - 0.5f - (float)(above - y / factor);
+        const float *upper = samples + (int64_t)least(greatest(above, 0), rows - 1) * columns;
+        const float *lower = samples + (int64_t)least(above + 1, rows - 1) * columns;
+        uint8_t *out = (uint8_t *)onto->samples + y * onto->stride;
+        for (int32_t x = left; x < right; x++) {
+            int32_t before = x / factor - (x % factor < factor / 2);
+            int32_t near = least(greatest(before, 0), columns - 1), far = least(before + 1, columns - 1);
+            float across = ((float)(x % factor) + 0.5f) / (float)factor - 0.5f - (float)(before - x / factor);
+            float first = upper[near] * (1.0f - across) + upper[far] * across;
+            float second = lower[near] * (1.0f - across) + lower[far] * across;
+            out[x] = (uint8_t)(int32_t)(first * (1.0f - down) + second * down + 0.5f);
+        }
+    }
 }

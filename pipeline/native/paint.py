@@ -13,6 +13,7 @@ from foveate.pipeline.native.levels import Pyramid
 from foveate.pipeline.native.library import POINTER, Plane, address, kernel, plane
 from foveate.pipeline.selection import PATCH
 
+_paint_upper = kernel("paint_upper", POINTER, *[ctypes.c_int32] * 2, POINTER, *[ctypes.c_int32] * 3)
 _paint_tokens = kernel("paint_tokens", POINTER, POINTER, POINTER, POINTER, POINTER, ctypes.c_int32)
 
 
@@ -42,3 +43,16 @@ def paint_tokens(
         address(column, np.int32, lod.shape),
     )
     _paint_tokens(pyramids, (Plane * 3)(*map(plane, planes)), *places, len(lod))
+
+
+def paint_upper(samples: NDArray[np.float32], plane_onto: NDArray[np.uint8], step: int, row: int, column: int) -> None:
+    """Paint one token of a level above TOP_LEVEL, whose ``samples`` are 2**step times as coarse as the plane.
+
+    What reaches over the plane's right and bottom edge is left out. Raises ValueError for a token wholly outside.
+    """
+    rows, columns = plane_onto.shape
+    side = PATCH << step
+    if not (0 <= row * side < rows and 0 <= column * side < columns):
+        raise ValueError(f"tokens must lie in the picture of {columns}x{rows} samples, got row {row}, column {column}")
+    onto = plane(plane_onto)
+    _paint_upper(address(samples, np.float32, samples.shape), *samples.shape, ctypes.byref(onto), step, row, column)

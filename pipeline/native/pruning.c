@@ -4,15 +4,16 @@
    1989); of equal costs the one with fewer tokens is taken. The price is the lowest of a given ascending list whose tree
    fits the budget. What is left over is then spent on the single best steps.
 
-   Nodes are stored child-major: the first children of all nodes of the level above, then the second ones, and so on; so
-   that a sum over children is the sum of four contiguous quarters. All arithmetic is float32, sums in that order. */
+   Nodes below TOP_LEVEL are stored child-major: the first children of all nodes of the level above, then the second ones,
+   and so on; so that a sum over children is the sum of four contiguous quarters. Coarser nodes, which only small budgets
+   for large pictures ask for, are stored row by row. All arithmetic is float32, sums in the order of the children. */
 
 #include "native.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS = TOP_LEVEL + 1 };
+enum { MOST_LOD = 16, LEVELS = MOST_LOD + 1 };
 
 typedef struct {
     const int32_t *source;  /* [level-0 nodes]: the unit in the grid of units, or -1 beyond it */
@@ -20,18 +21,20 @@ typedef struct {
     const int32_t *units[LEVELS];           /* [level][nodes]: units inside the picture */
     const int32_t *row[LEVELS], *column[LEVELS]; /* [level][nodes]: place in units of 2^level */
     int32_t nodes[LEVELS];
+    int32_t rows[LEVELS], columns[LEVELS]; /* of nodes, from TOP_LEVEL on */
     int32_t unit_columns;   /* of the grid of units */
     int32_t merge;          /* 1 or 2: a unit is merge x merge cells */
 } Quadtree;
 
 typedef struct {
     const float *weight;            /* [grid of cells] */
-    const float *errors[TOP_LEVEL]; /* [grid]: squared error when shown at level 1..4 */
+    const float *errors[MOST_LOD]; /* [grid]: squared error when shown at level 1..top */
     const float *kept;              /* [grid]: squared error when shown nothing; null: that is not allowed */
     const float *prices;            /* ascending */
     int32_t least, most;            /* the prices that may be chosen: [least, most] */
     int32_t guess;                  /* where to look first */
     int32_t budget;                 /* in units */
+    int32_t top;                    /* level of the coarsest tokens, at least TOP_LEVEL */
     float min_gain;                 /* what a single step must gain per token */
 } Task;
 
@@ -58,6 +61,32 @@ static void sum_children(const float *in, int32_t n, float *out)
     for (int32_t i = 0; i < n; i++) out[i] = ((in[i] + in[n + i]) + in[2 * n + i]) + in[3 * n + i];
 }
 
+/* The i-th child of a node, as its number among the nodes of the level below; -1 where it lies beyond the grid. */
+static int32_t child_of(const Quadtree *q, int32_t level, int32_t node, int32_t i)
+{
+    if (level <= TOP_LEVEL) return i * q->nodes[level] + node;
+    int32_t row = 2 * (node / q->columns[level]) + i / 2, column = 2 * (node % q->columns[level]) + i % 2;
+    if (row >= q->rows[level - 1] || column >= q->columns[level - 1]) return -1;
+    return row * q->columns[level - 1] + column;
+}
+
+/* ``values`` of the nodes below a level become their sums over the children of each of its nodes. */
+static void sum_up(const Quadtree *q, int32_t level, float *values)
+{
+    if (level <= TOP_LEVEL) {
+        sum_children(values, q->nodes[level], values);
+        return;
+    }
+    for (int32_t i = 0; i < q->nodes[level]; i++) { /* no child comes before its parent, so none is written over unread */
+        float parts[4];
+        for (int32_t k = 0; k < 4; k++) {
+            int32_t child = child_of(q, level, i, k);
+            parts[k] = child < 0 ? 0.0f : values[child];
+        }
+        values[i] = ((parts[0] + parts[1]) + parts[2]) + parts[3];
+    }
+}
+
 static void weigh(const Quadtree *q, const float *weight, const float *error, float *out)
 {
     int32_t cells = q->unit_columns * q->merge;
@@ -78,10 +107,10 @@ static void weigh(const Quadtree *q, const float *weight, const float *error, fl
 static void find_costs(const Quadtree *q, const Task *task, Memory *m)
 {
     memset(m->leaf[0], 0, sizeof(float) * (size_t)q->nodes[0]);
-    for (int32_t level = 1; level <= TOP_LEVEL; level++) {
+    for (int32_t level = 1; level <= task->top; level++) {
         weigh(q, task->weight, task->errors[level - 1], m->cost);
-        for (int32_t k = 1; k < level; k++) sum_children(m->cost, q->nodes[k], m->cost);
-        sum_children(m->cost, q->nodes[level], m->leaf[level]);
+        for (int32_t k = 1; k <= level; k++) sum_up(q, k, m->cost);
+        memcpy(m->leaf[level], m->cost, sizeof(float) * (size_t)q->nodes[level]);
     }
     if (task->kept) weigh(q, task->weight, task->kept, m->kept);
 }
@@ -125,25 +154,40 @@ static void take_better(const float *restrict leaf, float price, int32_t n, floa
 }
 
 FOR_EACH_PROCESSOR
-static void count_children(int32_t *tokens, int32_t n)
+static void count_quarters(int32_t *tokens, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) tokens[i] = tokens[i] + tokens[n + i] + tokens[2 * n + i] + tokens[3 * n + i];
+}
+
+static void count_up(const Quadtree *q, int32_t level, int32_t *tokens)
+{
+    if (level <= TOP_LEVEL) {
+        count_quarters(tokens, q->nodes[level]);
+        return;
+    }
+    for (int32_t i = 0; i < q->nodes[level]; i++) {
+        int32_t count = 0;
+        for (int32_t k = 0; k < 4; k++) {
+            int32_t child = child_of(q, level, i, k);
+            count += child < 0 ? 0 : tokens[child];
+        }
+        tokens[i] = count;
+    }
 }
 
 /* The best tree for a price: the number of its tokens, and ``better``. */
 static int32_t prune(const Quadtree *q, const Task *task, Memory *m, float price)
 {
     split_bottom(q, task->kept ? m->kept : NULL, price, m->cost, m->tokens);
-    for (int32_t level = 1; level <= TOP_LEVEL; level++) {
-        int32_t n = q->nodes[level];
+    for (int32_t level = 1; level <= task->top; level++) {
         if (level > 1) {
-            sum_children(m->cost, n, m->cost);
-            count_children(m->tokens, n);
+            sum_up(q, level, m->cost);
+            count_up(q, level, m->tokens);
         }
-        take_better(m->leaf[level], price, n, m->cost, m->tokens, m->better[level]);
+        take_better(m->leaf[level], price, q->nodes[level], m->cost, m->tokens, m->better[level]);
     }
     int32_t count = 0;
-    for (int32_t i = 0; i < q->nodes[TOP_LEVEL]; i++) count += m->tokens[i];
+    for (int32_t i = 0; i < q->nodes[task->top]; i++) count += m->tokens[i];
     return count;
 }
 
@@ -166,19 +210,33 @@ static int32_t find_price(const Quadtree *q, const Task *task, Memory *m)
     return dear;
 }
 
+/* Each child becomes what its parent, of ``level``, is. */
+static void pass_down(const Quadtree *q, int32_t level, uint8_t *active)
+{
+    int32_t n = q->nodes[level];
+    for (int32_t k = 1; level <= TOP_LEVEL && k < 4; k++) memcpy(active + k * n, active, (size_t)n);
+    for (int32_t i = n - 1; level > TOP_LEVEL && i >= 0; i--) { /* children come behind all parents still to be read */
+        uint8_t mine = active[i];
+        for (int32_t k = 0; k < 4; k++) {
+            int32_t child = child_of(q, level, i, k);
+            if (child >= 0) active[child] = mine;
+        }
+    }
+}
+
 /* The tree of the last pruning, as leaves per level; returns its tokens. */
 static int32_t take_tree(const Quadtree *q, const Task *task, Memory *m, float price)
 {
     int32_t count = 0;
-    memset(m->active, 1, (size_t)q->nodes[TOP_LEVEL]);
-    for (int32_t level = TOP_LEVEL; level > 0; level--) {
+    memset(m->active, 1, (size_t)q->nodes[task->top]);
+    for (int32_t level = task->top; level > 0; level--) {
         int32_t n = q->nodes[level];
         for (int32_t i = 0; i < n; i++) {
             m->leaves[level][i] = m->active[i] & m->better[level][i];
             m->active[i] &= (uint8_t)!m->better[level][i];
             count += m->leaves[level][i];
         }
-        for (int32_t child = 1; child < 4; child++) memcpy(m->active + child * n, m->active, (size_t)n);
+        pass_down(q, level, m->active);
     }
     for (int32_t i = 0; i < q->nodes[0]; i++) {
         uint8_t token = m->active[i] & (uint8_t)(task->kept ? price < m->kept[i] : q->inside[i]);
@@ -230,11 +288,14 @@ static void offer(const Quadtree *q, const Task *task, const Memory *m, int32_t 
     if (level == 0) {
         gain = m->kept[node];
     } else {
-        int32_t n = q->nodes[level];
-        const float *below = m->leaf[level - 1] + node;
-        gain = m->leaf[level][node] - (((below[0] + below[n]) + below[2 * n]) + below[3 * n]);
+        float below[4];
         extra = -1;
-        for (int32_t child = 0; child < 4; child++) extra += q->units[level - 1][child * n + node] > 0;
+        for (int32_t i = 0; i < 4; i++) {
+            int32_t child = child_of(q, level, node, i);
+            below[i] = child < 0 ? 0.0f : m->leaf[level - 1][child];
+            extra += child >= 0 && q->units[level - 1][child] > 0;
+        }
+        gain = m->leaf[level][node] - (((below[0] + below[1]) + below[2]) + below[3]);
     }
     if (extra >= 1 && extra <= room && gain > (float)extra * task->min_gain)
         push(heap, size, (Step){gain / (float)extra, level, node, extra});
@@ -246,7 +307,7 @@ static void fill(const Quadtree *q, const Task *task, Memory *m, int32_t room, S
     int32_t size = 0;
     for (int32_t i = 0; task->kept && i < q->nodes[0]; i++)
         if (m->skipped[i]) offer(q, task, m, 0, i, room, heap, &size);
-    for (int32_t level = 1; level <= TOP_LEVEL; level++)
+    for (int32_t level = 1; level <= task->top; level++)
         for (int32_t i = 0; i < q->nodes[level]; i++)
             if (m->leaves[level][i]) offer(q, task, m, level, i, room, heap, &size);
     while (room > 0 && size > 0) {
@@ -258,9 +319,9 @@ static void fill(const Quadtree *q, const Task *task, Memory *m, int32_t room, S
             continue;
         }
         m->leaves[step.level][step.node] = 0;
-        for (int32_t child = 0; child < 4; child++) {
-            int32_t node = child * q->nodes[step.level] + step.node;
-            if (!q->units[step.level - 1][node]) continue;
+        for (int32_t i = 0; i < 4; i++) {
+            int32_t node = child_of(q, step.level, step.node, i);
+            if (node < 0 || !q->units[step.level - 1][node]) continue;
             m->leaves[step.level - 1][node] = 1;
             if (step.level > 1) offer(q, task, m, step.level - 1, node, room, heap, &size);
         }
@@ -273,18 +334,15 @@ static int ascending(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* The tokens, from coarse to fine, then row by row. Returns how many. */
-static int32_t list_tokens(const Quadtree *q, const Memory *m, uint32_t *places, uint8_t *lod, int32_t *row, int32_t *column)
+/* The leaves, from coarse to fine, then row by row. Returns how many. */
+static int32_t list_leaves(const Quadtree *q, const Memory *m, int32_t top, uint32_t *places, uint8_t *lod, int32_t *row,
+                           int32_t *column)
 {
     int32_t count = 0;
-    for (int32_t level = TOP_LEVEL; level >= 0; level--) {
+    for (int32_t level = top; level >= 0; level--) {
         int32_t start = count;
-        for (int32_t i = 0; i < q->nodes[level]; i++) {
-            if (!m->leaves[level][i]) continue;
-            for (int32_t part = 0; part < q->merge * q->merge; part++)
-                places[count++] = (uint32_t)(q->row[level][i] * q->merge + part / q->merge) << 16 |
-                                  (uint32_t)(q->column[level][i] * q->merge + part % q->merge);
-        }
+        for (int32_t i = 0; i < q->nodes[level]; i++)
+            if (m->leaves[level][i]) places[count++] = (uint32_t)q->row[level][i] << 16 | (uint32_t)q->column[level][i];
         qsort(places + start, (size_t)(count - start), sizeof *places, ascending);
         for (int32_t i = start; i < count; i++) {
             lod[i] = (uint8_t)level;
@@ -305,16 +363,16 @@ static void *carve(uint8_t **memory, int32_t count, size_t size)
 /* Bytes of working memory that ``allocate_tokens`` needs for a quadtree. */
 EXPORT int64_t allocation_memory(const Quadtree *q)
 {
-    return 64 * 32 + (int64_t)q->nodes[0] * 64;
+    return 64 * (4 * LEVELS) + (int64_t)q->nodes[0] * 64; /* parts are rounded up to 64 bytes */
 }
 
-/* Choose the tokens. ``lod``, ``row`` and ``column`` hold merge^2 * budget each. ``price`` becomes the index of the chosen
-   price. Returns the number of tokens. */
+/* Choose the nodes that are shown. ``lod``, ``row`` and ``column`` hold ``budget`` each, but no more than there are nodes
+   of level 0. ``price`` becomes the index of the chosen price. Returns the number of nodes. */
 EXPORT int32_t allocate_tokens(const Quadtree *q, const Task *task, uint8_t *memory, uint8_t *lod, int32_t *row,
                                int32_t *column, int32_t *price)
 {
     Memory m;
-    for (int32_t level = 0; level <= TOP_LEVEL; level++) {
+    for (int32_t level = 0; level <= task->top; level++) {
         m.leaf[level] = carve(&memory, q->nodes[level], sizeof(float));
         m.better[level] = carve(&memory, q->nodes[level], 1);
         m.leaves[level] = carve(&memory, q->nodes[level], 1);
@@ -330,5 +388,5 @@ EXPORT int32_t allocate_tokens(const Quadtree *q, const Task *task, uint8_t *mem
     prune(q, task, &m, task->prices[*price]);
     int32_t room = task->budget - take_tree(q, task, &m, task->prices[*price]);
     if (*price > task->least && room > 0) fill(q, task, &m, room, heap);
-    return list_tokens(q, &m, (uint32_t *)heap, lod, row, column);
+    return list_leaves(q, &m, task->top, (uint32_t *)heap, lod, row, column);
 }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.cascade.quadtree import Quadtree
+from foveate.pipeline.geometry import MOST_LOD, TOP_LEVEL
 from foveate.pipeline.native.library import POINTER, address, kernel
 
-_LEVELS = TOP_LEVEL + 1
+_LEVELS = MOST_LOD + 1
 _INT = ctypes.c_int32
 
 Map = NDArray[np.float32]
@@ -26,6 +27,8 @@ class _Quadtree(ctypes.Structure):
         ("row", ctypes.c_void_p * _LEVELS),
         ("column", ctypes.c_void_p * _LEVELS),
         ("nodes", ctypes.c_int32 * _LEVELS),
+        ("rows", ctypes.c_int32 * _LEVELS),
+        ("columns", ctypes.c_int32 * _LEVELS),
         ("unit_columns", ctypes.c_int32),
         ("merge", ctypes.c_int32),
     )
@@ -34,13 +37,14 @@ class _Quadtree(ctypes.Structure):
 class _Task(ctypes.Structure):
     _fields_ = (
         ("weight", ctypes.c_void_p),
-        ("errors", ctypes.c_void_p * TOP_LEVEL),
+        ("errors", ctypes.c_void_p * MOST_LOD),
         ("kept", ctypes.c_void_p),
         ("prices", ctypes.c_void_p),
         ("least", ctypes.c_int32),
         ("most", ctypes.c_int32),
         ("guess", ctypes.c_int32),
         ("budget", ctypes.c_int32),
+        ("top", ctypes.c_int32),
         ("min_gain", ctypes.c_float),
     )
 
@@ -55,7 +59,7 @@ class Costs(NamedTuple):
     """What decides. Maps are float32[grid of cells]."""
 
     weight: Map
-    errors: Sequence[Map]  # squared error of a cell when shown at level 1, 2, 3, 4
+    errors: Sequence[Map]  # squared error of a cell when shown at level 1, 2 .. top, the coarsest of the tokens
     kept: Map | None  # squared error of a cell that gets no token; None: every cell inside gets one
 
 
@@ -68,75 +72,63 @@ class Prices(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Tokens from coarse to fine, then row by row, and the index of their price."""
+    """Nodes from coarse to fine, then row by row, each a token or a group of them; and the index of their price."""
 
     lod: NDArray[np.uint8]
-    row: NDArray[np.int32]  # in units of 2**lod cells
+    row: NDArray[np.int32]  # in nodes of that level
     column: NDArray[np.int32]
     price: int
 
 
 class Allocator:
-    """Allocates over one quadtree, whose units are ``merge`` x ``merge`` cells. For one thread.
+    """Allocates over one quadtree, whose units are ``merge`` x ``merge`` cells. For one thread."""
 
-    ``source`` int32[n] gives the place of each level-0 node in the grid of units, or -1; ``units``, ``row`` and
-    ``column`` have one int32 array per level; the order is child-major, see pruning.c.
-    """
-
-    def __init__(
-        self,
-        source: NDArray[np.int32],
-        units: Sequence[NDArray[np.int32]],
-        place: Sequence[tuple[NDArray[np.int32], NDArray[np.int32]]],
-        unit_columns: int,
-        merge: int,
-    ) -> None:
-        nodes = [len(values) for values in units]
-        inside = (units[0] > 0).view(np.uint8)
-        rows, columns = ([pair[axis] for pair in place] for axis in (0, 1))
-        self._arrays: tuple[Any, ...] = (
-            source,
-            inside,
-            *units,
-            *rows,
-            *columns,
-        )  # they must live as long as the struct
+    def __init__(self, tree: Quadtree, unit_columns: int, merge: int) -> None:
+        """``unit_columns`` is how many units lie side by side in the grid."""
+        inside = (tree.units[0] > 0).view(np.uint8)
+        self._arrays = (tree, inside)  # what the struct points at must live as long
+        nodes = [len(values) for values in tree.units]
 
         def per_level(arrays: Sequence[NDArray[np.int32]]) -> ctypes.Array[ctypes.c_void_p]:
             pairs = zip(arrays, nodes, strict=True)
             return (POINTER * _LEVELS)(*(address(values, np.int32, (count,)) for values, count in pairs))
 
+        rows, columns = ([0] * TOP_LEVEL + [shape[axis] for shape in tree.shapes] for axis in (0, 1))
         self._quadtree = _Quadtree(
-            address(source, np.int32, (nodes[0],)),
+            address(tree.source, np.int32, (nodes[0],)),
             inside.ctypes.data,
-            per_level(units),
-            per_level(rows),
-            per_level(columns),
+            per_level(tree.units),
+            per_level([row for row, _ in tree.places]),
+            per_level([column for _, column in tree.places]),
             (_INT * _LEVELS)(*nodes),
+            (_INT * _LEVELS)(*rows),
+            (_INT * _LEVELS)(*columns),
             unit_columns,
             merge,
         )
-        self._merge = merge
+        self._top, self._most = len(nodes) - 1, nodes[0]
         self._memory = np.empty(_allocation_memory(ctypes.byref(self._quadtree)), np.uint8)
 
     def allocate(self, costs: Costs, budget: int, prices: Prices, min_gain: float) -> Chosen:
         """The tokens of the tree with the lowest price that fits ``budget`` units, and what is left over spent as well.
 
-        A step of spending what is left must gain more than ``min_gain`` per token.
+        A step of spending what is left must gain more than ``min_gain`` per token. Without ``kept`` the budget must be
+        enough for all nodes of the top level.
         """
-        shape = costs.weight.shape
+        shape, top = costs.weight.shape, min(len(costs.errors), self._top)
         task = _Task(
             address(costs.weight, np.float32, shape),
-            (POINTER * TOP_LEVEL)(*(address(error, np.float32, shape) for error in costs.errors)),
+            (POINTER * MOST_LOD)(*(address(error, np.float32, shape) for error in costs.errors)),
             None if costs.kept is None else address(costs.kept, np.float32, shape),
             address(prices.prices, np.float32, prices.prices.shape),
             prices.least,
             len(prices.prices) - 1,
             prices.guess,
             budget,
+            top,
             min_gain,
         )
-        most = min(budget, len(self._arrays[0])) * self._merge**2
+        most = min(budget, self._most)
         lod, row, column = np.empty(most, np.uint8), np.empty(most, np.int32), np.empty(most, np.int32)
         price = _INT()
         places = (values.ctypes.data for values in (lod, row, column))

@@ -100,7 +100,7 @@ def record_of(selection: Selection, size: tuple[int, int]) -> dict[str, Any]:
     """One frame's record, in the order in which it is written; for orjson with OPT_SERIALIZE_NUMPY.
 
     ``size`` is the header's (width, height): a record carries its own only where it differs. Scores have at most
-    4 decimals, times and shares 6. Seconds, level-0 pixels, LOD 0..4, age in frames.
+    4 decimals, times and shares 6. Seconds, level-0 pixels, age in frames.
     """
     record: dict[str, Any] = {"index": selection.index, "time": round(selection.time, 6)}
     if (selection.width, selection.height) != size:

@@ -121,11 +121,13 @@ def _frame_line(pen: Pen, selection: Selection, budget: int | None) -> None:
 
 
 def _lod_line(pen: Pen, selection: Selection) -> None:
-    counts = np.bincount(selection.lod, minlength=LODS)
+    counts = np.bincount(np.minimum(selection.lod, LODS - 1), minlength=LODS)
+    coarser = int(selection.lod.max(initial=0)) >= LODS
     for lod in range(LODS):
         red, green, blue = COLOURS[lod].tolist()
         pen.chip((red, green, blue))
-        pen.number(f"{PATCH * 2**lod} px", str(counts[lod]), "000", gap=24)
+        more = "+" if coarser and lod == LODS - 1 else ""
+        pen.number(f"{PATCH * 2**lod}{more} px", str(counts[lod]), "000", gap=24)
 
 
 def _work_line(pen: Pen, selection: Selection) -> None:

@@ -101,7 +101,8 @@ def same(mine: list[Selection], expected: list[Selection], card: bool) -> None:
         for name in one.maps:
             assert np.abs(one.maps[name] - other.maps[name]).mean() <= MAPS_ERROR, name
     both = sum(len(tokens(a) & tokens(b)) for a, b in zip(mine, expected, strict=True))
-    share = both / max(1, sum(max(len(a), len(b)) for a, b in zip(mine, expected, strict=True)))
+    most = sum(max(len(tokens(a)), len(tokens(b))) for a, b in zip(mine, expected, strict=True))
+    share = both / max(1, most)
     print(f"{share:.4%} of tokens equal")
     assert share >= EQUAL
 

@@ -1,6 +1,7 @@
 """The strategies: never over budget, tokens tile the picture, and the trees are the best ones."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -25,19 +26,28 @@ def problem(geometry, budget, errors, weight=None, kept=None, score=None):
     )
 
 
-def random_errors(rng, grid, scale=1e5):
-    """Errors that grow with the LOD, as box means' do."""
-    steps = rng.random((4, *grid)) ** 4 * scale
+def random_errors(rng, grid, scale=1e5, top=4):
+    """Errors of LOD 1 .. top that grow with the LOD, as box means' do."""
+    steps = rng.random((top, *grid)) ** 4 * scale
     return tuple(np.cumsum(steps, axis=0).astype(np.float32))
 
 
 def covered(tokens, geometry):
-    """How many tokens lie on each cell."""
-    count = np.zeros(geometry.span, int)
-    for lod, row, column in zip(*(values.tolist() for values in tokens), strict=True):
+    """How many different tokens lie on each cell."""
+    count = np.zeros(geometry.grid, int)
+    for lod, row, column in set(zip(*(values.tolist() for values in tokens), strict=True)):
         side = 1 << lod
         count[row * side : (row + 1) * side, column * side : (column + 1) * side] += 1
-    return count[: geometry.grid[0], : geometry.grid[1]]
+    return count
+
+
+def coarsest(size, budget, merge):
+    """The least LOD of which ``budget`` tokens, ``merge`` x ``merge`` at a time, cover a picture; at least 4."""
+    return next(
+        lod
+        for lod in range(4, 20)
+        if math.prod(math.ceil(side / (16 * merge * 2**lod)) for side in size) * merge**2 <= budget
+    )
 
 
 def spent(tokens, errors, weight, kept):
@@ -65,16 +75,15 @@ def test_never_over_budget_and_no_two_tokens_on_one_cell(size, budget, seed, str
     for _ in range(3):
         kept = (rng.random(geometry.grid) ** 6 * 1e6).astype(np.float32) if stream else None
         weight = rng.random(geometry.grid).astype(np.float32)
-        tokens = strategy.allocate(problem(geometry, budget, random_errors(rng, geometry.grid), weight, kept))
+        errors = random_errors(rng, geometry.grid, top=coarsest(size, budget, merge))
+        tokens = strategy.allocate(problem(geometry, budget, errors, weight, kept))
         assert len(tokens.lod) <= budget
         count = covered(tokens, geometry)
         assert count.max(initial=0) <= 1
-        if merge == 1:
-            for lod, row, column in zip(*tokens, strict=True):
-                under = np.s_[row << lod : (row + 1) << lod, column << lod : (column + 1) << lod]
-                assert geometry.inside[under].any()
-        roots = -(-size[0] // 256) * -(-size[1] // 256)
-        if not stream and merge == 1 and roots <= budget:
+        for lod, row, column in zip(*tokens, strict=True):
+            under = np.s_[row << lod : (row + 1) << lod, column << lod : (column + 1) << lod]
+            assert geometry.inside[under].any()
+        if not stream:
             assert (count[geometry.inside] == 1).all()  # the whole picture is covered
 
 
@@ -170,25 +179,17 @@ def test_an_empty_reader_gets_the_whole_picture_first():
     assert (covered(tokens, geometry)[geometry.inside] == 1).all()
 
 
-def test_more_roots_than_tokens_keep_the_most_valuable():
-    geometry = Geometry(7680, 4320)  # 510 roots
+def test_detail_goes_where_the_weight_is_also_among_coarse_tokens():
+    geometry = Geometry(7680, 4320)  # 510 tokens of LOD 4, 135 of LOD 5
     weight = np.full(geometry.grid, 0.05, np.float32)
     weight[:64, :64] = 1.0
-    errors = random_errors(np.random.default_rng(0), geometry.grid, 1e3)
+    errors = random_errors(np.random.default_rng(0), geometry.grid, 1e3, top=5)
     tokens = RateDistortion(64.0).allocate(problem(geometry, 273, errors, weight))
     assert 270 <= len(tokens.lod) <= 273
-    assert (covered(tokens, geometry)[:64, :64] == 1).all()
-
-
-def test_merged_tokens_come_in_whole_groups():
-    geometry = Geometry(1280, 720)
-    errors = random_errors(np.random.default_rng(0), geometry.grid)
-    tokens = RateDistortion(64.0, merge=2).allocate(problem(geometry, 273, errors))
-    assert 256 <= len(tokens.lod) <= 272
-    groups = {}
-    for lod, row, column in zip(*(values.tolist() for values in tokens), strict=True):
-        groups.setdefault((lod, row // 2, column // 2), []).append((row % 2, column % 2))
-    assert all(sorted(parts) == [(0, 0), (0, 1), (1, 0), (1, 1)] for parts in groups.values())
+    heavy = (tokens.row << tokens.lod < 64) & (tokens.column << tokens.lod < 64)
+    assert tokens.lod[heavy].mean() < 4 < tokens.lod[~heavy].mean()
+    with pytest.raises(ValueError, match="errors must go up to LOD 5 to cover the picture with 273 units, got 4"):
+        RateDistortion(64.0).allocate(problem(geometry, 273, errors[:4], weight))
 
 
 def test_three_stage_takes_the_highest_scores_at_full_detail():
@@ -240,8 +241,8 @@ def test_the_lowest_price_that_fits_is_taken_and_its_tree_is_the_best(width, hei
     kept = (rng.random(geometry.grid) ** 4 * 1e6).astype(np.float32) if stream else None
     tree = Quadtree(geometry.inside)
     if not stream:
-        budget = max(budget, np.count_nonzero(tree.units[4]))
-    allocator = Allocator(tree.source, tree.units, tree.places, geometry.grid[1], 1)
+        budget = max(budget, -(-width // 256) * -(-height // 256))
+    allocator = Allocator(tree, geometry.grid[1], 1)
     guess = int(rng.integers(0, len(prices())))
     costs = Costs(weight, errors, kept)
     chosen = allocator.allocate(costs, budget, Prices(prices(), 0, guess), np.inf)  # no step gains enough to be taken

@@ -7,7 +7,10 @@ from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.reader import Reader
+from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.geometry import Geometry
+
+NONE = UpperLevels((np.zeros((2, 2), np.float32),) * 3, 4)  # where no token is coarser than LOD 4
 
 
 def enlarged(plane, factor):
@@ -42,7 +45,7 @@ def scene(request):
 def test_a_token_paints_its_level_enlarged_and_nothing_else(scene, lod):
     geometry, levels, reader = scene
     row, column = {0: (3, 5), 1: (2, 4), 2: (1, 1), 3: (0, 1), 4: (0, 1)}[lod]
-    reader.paint(levels, tokens((lod, row, column)))
+    reader.paint(levels, NONE, tokens((lod, row, column)))
     for pyramid, plane in zip(levels.planes, reader.planes, strict=True):
         side = (16 << lod) >> pyramid.base
         top, left = row * side, column * side
@@ -65,7 +68,7 @@ def test_the_error_is_the_sum_of_squares_and_unseen_cells_count_as_worst(scene):
     geometry, levels, reader = scene
     nothing = np.zeros(geometry.tiles, np.bool_)
     assert (reader.compare(levels, nothing) == UNSEEN).all()
-    reader.paint(levels, tokens((2, 0, 0), (0, 8, 8)))
+    reader.paint(levels, NONE, tokens((2, 0, 0), (0, 8, 8)))
     error = reader.compare(levels, nothing)
     assert (error[~reader.seen] == UNSEEN).all()
     assert error[8, 8] == 0
@@ -82,7 +85,7 @@ def test_the_error_is_the_sum_of_squares_and_unseen_cells_count_as_worst(scene):
 def test_what_is_written_later_counts_against_the_reader(scene):
     geometry, levels, reader = scene
     everything = tokens(*((0, row, column) for row in range(geometry.grid[0]) for column in range(geometry.grid[1])))
-    reader.paint(levels, everything)
+    reader.paint(levels, NONE, everything)
     assert (reader.compare(levels, np.zeros(geometry.tiles, np.bool_)) == 0).all()
     changed = np.zeros(geometry.tiles, np.bool_)
     changed[1, 2] = True

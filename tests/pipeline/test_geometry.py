@@ -9,11 +9,11 @@ from foveate.pipeline.geometry import Geometry, tiles_to_cells
 @pytest.mark.parametrize(
     ("size", "tiles", "grid", "cells", "span"),
     [
-        ((1, 1), (1, 1), (2, 2), 1, (32, 32)),
-        ((17, 1), (1, 1), (2, 2), 2, (32, 32)),
-        ((1920, 1080), (34, 60), (68, 120), 68 * 120, (96, 128)),
-        ((321, 241), (8, 11), (16, 22), 16 * 21, (32, 32)),
-        ((7680, 4320), (135, 240), (270, 480), 270 * 480, (288, 480)),
+        ((1, 1), (1, 1), (2, 2), 1, (16, 16)),
+        ((17, 1), (1, 1), (2, 2), 2, (16, 16)),
+        ((1920, 1080), (34, 60), (68, 120), 68 * 120, (80, 128)),
+        ((321, 241), (8, 11), (16, 22), 16 * 21, (16, 32)),
+        ((7680, 4320), (135, 240), (270, 480), 270 * 480, (272, 480)),
     ],
 )
 def test_divisions_of_a_picture(size, tiles, grid, cells, span):
@@ -23,6 +23,38 @@ def test_divisions_of_a_picture(size, tiles, grid, cells, span):
     assert geometry.cells == cells
     assert geometry.span == span
     assert geometry.level(4) == grid
+
+
+def test_levels_above_the_fourth_are_halves_rounded_up():
+    geometry = Geometry(20000, 100)  # 1250 x 8 cells
+    assert [geometry.level(level) for level in (4, 5, 6, 7, 8, 12)] == [
+        (8, 1250),
+        (4, 625),
+        (2, 313),
+        (1, 157),
+        (1, 79),
+        (1, 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "most", "merge", "top"),
+    [
+        ((1920, 1080), 273, 1, 4),  # 40 tokens of LOD 4
+        ((1920, 1080), 40, 1, 4),
+        ((1920, 1080), 39, 1, 5),  # 12 of LOD 5
+        ((1920, 1080), 1, 1, 7),  # 2048 pixels a side
+        ((7680, 4320), 273, 1, 5),  # 510 of LOD 4
+        ((8192, 8192), 1, 1, 9),
+        ((8193, 8192), 1, 1, 10),
+        ((20000, 2), 1, 1, 11),
+        ((1, 1), 1, 1, 4),
+        ((1920, 1080), 12, 2, 4),  # groups of 512 pixels a side
+        ((1920, 1080), 11, 2, 5),
+    ],
+)
+def test_the_least_lod_that_covers_the_picture(size, most, merge, top):
+    assert Geometry(*size).top(most, merge) == top
 
 
 def test_each_tile_is_four_cells():

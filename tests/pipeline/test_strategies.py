@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -24,13 +25,16 @@ NAMES = ("rate_distortion", "three_stage", "five_stage", "adaptive", "cluster_fi
 FINE = ("three_stage", "five_stage", "adaptive", "cluster_first", "soft")
 
 
-def made_up(geometry, budget, seed=0, **given):
-    """A problem of random maps; those in ``given`` instead of their own."""
+def made_up(geometry, budget, seed=0, merge=1, **given):
+    """A problem of random maps; those in ``given`` instead of their own. Errors go as far up as coverage asks."""
     rng = np.random.default_rng(seed)
     grid = geometry.grid
     maps = {name: rng.random(grid).astype(np.float32) for name in ("saliency", "motion", "score")}
     label = (np.indices(grid).sum(axis=0) // 5 % 50).astype(np.float32)
-    errors = tuple(np.cumsum(rng.random((4, *grid)) ** 4 * 1e5, axis=0).astype(np.float32))
+    top, size = 4, (geometry.width, geometry.height)
+    while math.prod(math.ceil(side / (16 * merge * 2**top)) for side in size) * merge**2 > budget:
+        top += 1
+    errors = tuple(np.cumsum(rng.random((top, *grid)) ** 4 * 1e5, axis=0).astype(np.float32))
     score = given.pop("score", maps.pop("score"))
     channels = {**maps, "cluster_id": label, **given.pop("channels", {})}
     weight = ((0.05 + score) * geometry.inside).astype(np.float32)
@@ -39,13 +43,15 @@ def made_up(geometry, budget, seed=0, **given):
 
 
 def cells_of(tokens, geometry):
-    """How many tokens lie on each cell of the grid: int[grid]; a token outside of it is an error."""
-    count = np.zeros(geometry.span, int)
-    for lod, row, column in zip(*(values.tolist() for values in tokens), strict=True):
+    """How many different tokens lie on each cell of the grid: int[grid]; one outside the picture is an error."""
+    count = np.zeros(geometry.grid, int)
+    for lod, row, column in set(zip(*(values.tolist() for values in tokens), strict=True)):
+        under = np.s_[row << lod : (row + 1) << lod, column << lod : (column + 1) << lod]
         assert row >= 0
         assert column >= 0
-        count[row << lod : (row + 1) << lod, column << lod : (column + 1) << lod] += 1
-    return count[: geometry.grid[0], : geometry.grid[1]]
+        assert geometry.inside[under].any()
+        count[under] += 1
+    return count
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,27 +64,27 @@ def cells_of(tokens, geometry):
     st.sampled_from([1, 2]),
 )
 def test_the_contract(name, size, budget, seed, stream, merge):
-    """Never over budget, no cell twice, no token wholly in the padding, sorted, and the same the second time."""
+    """Never over budget, no cell twice, no token wholly outside, groups whole and sorted, the same the second time."""
     geometry = Geometry(*size)
     budget = max(budget, merge**2)
     kept = None
     if stream:
         kept = (np.random.default_rng(seed).random(geometry.grid) ** 6 * 1e6).astype(np.float32)
-    asked = made_up(geometry, budget, seed, kept=kept)
+    asked = made_up(geometry, budget, seed, merge, kept=kept)
     chosen = AllocationSettings(strategy=name, merge=merge)
     first, again = strategy(chosen).allocate(asked), strategy(chosen).allocate(asked)
     assert all((a == b).all() for a, b in zip(first, again, strict=True))
     assert len(first.lod) <= budget
     assert cells_of(first, geometry).max(initial=0) <= 1
-    order = list(zip((-first.lod.astype(int)).tolist(), first.row.tolist(), first.column.tolist(), strict=True))
-    assert order == sorted(order)
-    groups = {}
-    for lod, row, column in zip(*(values.tolist() for values in first), strict=True):
-        groups.setdefault((lod, row // merge, column // merge), []).append((row, column))
-    assert all(len(parts) == merge**2 for parts in groups.values())
-    for lod, row, column in groups:  # in units of merge x merge tokens
-        side = merge << lod
-        assert geometry.inside[row * side : (row + 1) * side, column * side : (column + 1) * side].any()
+    flat = list(zip(*(values.tolist() for values in first), strict=True))
+    order = [(-lod, row // merge, column // merge) for lod, row, column in flat[:: merge**2]]
+    assert order == sorted(set(order))
+    for start, (lod, row, column) in zip(range(0, len(flat), merge**2), order, strict=True):
+        side = 16 << -lod
+        last_row, last_column = (geometry.height - 1) // side, (geometry.width - 1) // side
+        parts = itertools.product(range(row * merge, (row + 1) * merge), range(column * merge, (column + 1) * merge))
+        inside = [(-lod, min(at, last_row), min(across, last_column)) for at, across in parts]
+        assert flat[start : start + merge**2] == inside  # what would lie outside repeats its neighbour
 
 
 @pytest.mark.parametrize("name", ["five_stage", "cluster_first", "soft", "foveated"])
@@ -233,13 +239,15 @@ def test_foveated_looks_where_the_query_finds_something_unless_there_is_a_gaze()
     assert lods(Foveated(None, 0.05, 64.0).allocate(nothing), geometry)[22, 40] == 0
 
 
-def test_foveated_with_more_roots_than_tokens_keeps_the_nearest():
-    geometry = Geometry(7680, 4320)
+def test_foveated_covers_a_large_picture_with_few_tokens_finest_at_the_gaze():
+    geometry = Geometry(7680, 4320)  # 510 tokens of LOD 4, 135 of LOD 5, 40 of LOD 6
     tokens = Foveated(None, 0.05, 64.0).allocate(made_up(geometry, 100, gaze=(0.0, 0.0)))
-    assert (tokens.lod == 4).all()
-    assert len(tokens.lod) == 100
-    away = np.hypot(tokens.row, tokens.column)
-    assert away.max() < 12.5  # a quarter disc of 100 unit squares has radius 11.3
+    assert 97 <= len(tokens.lod) <= 100
+    assert (cells_of(tokens, geometry)[geometry.inside] == 1).all()
+    away = np.hypot(tokens.row << tokens.lod, tokens.column << tokens.lod)
+    means = [away[tokens.lod == lod].mean() for lod in np.unique(tokens.lod)]
+    assert means == sorted(means)
+    assert tokens.lod.max() == 6
 
 
 def test_foveated_in_stream_memory_spends_what_is_not_lacking_elsewhere():

@@ -1,6 +1,6 @@
 "use strict";
 
-const COLOURS = ["#ffd166", "#ff9f43", "#ff6b81", "#c77dff", "#5fa8ff"]; // of a token, by its LOD
+const COLOURS = ["#ffd166", "#ff9f43", "#ff6b81", "#c77dff", "#5fa8ff"]; // of a token, by its LOD; the last of all above
 const FIGURES = [
   ["Frames per second", (s) => s.fps.toFixed(1)],
   ["Tokens per second", (s) => Math.round(s.tokens_per_second).toLocaleString("en")],
@@ -87,9 +87,9 @@ function draw() {
 
 function drawTokens(record, scale) {
   pen.lineWidth = 1;
-  for (let lod = 4; lod >= 0; lod--) {
+  for (const lod of [...new Set(record.lod)].sort((one, other) => other - one)) {
     const side = 16 * 2 ** lod;
-    pen.strokeStyle = COLOURS[lod];
+    pen.strokeStyle = COLOURS[Math.min(lod, COLOURS.length - 1)];
     pen.beginPath();
     record.lod.forEach((own, i) => {
       if (own !== lod) return;

@@ -1,0 +1,63 @@
+"""Levels coarser than a cell, for the coarsest tokens of large pictures with small budgets.
+
+They are made from level 4 when needed. A sample of level l + 1 is the mean of 2x2 samples of level l, whose last row or
+column is repeated where their number is odd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.problem import Map
+from foveate.pipeline.cpu.levels import CHROMA_WEIGHT
+from foveate.pipeline.geometry import CELL, TOP_LEVEL
+
+Planes = tuple[Map, Map, Map]  # luma, Cb, Cr of one level
+
+
+class UpperLevels:
+    """Levels above TOP_LEVEL, up to ``top``; none where that is TOP_LEVEL."""
+
+    def __init__(self, colours: Planes, top: int) -> None:
+        """``colours`` are the samples of TOP_LEVEL, float32[grid] each, one per cell."""
+        self._planes = [colours]
+        for _ in range(top - TOP_LEVEL):
+            luma, cb, cr = map(halved, self._planes[-1])
+            self._planes.append((luma, cb, cr))
+
+    def planes(self, level: int) -> Planes:
+        """The samples of ``level``, TOP_LEVEL to ``top``."""
+        return self._planes[level - TOP_LEVEL]
+
+    def errors(self, errors: Sequence[Map]) -> tuple[Map, ...]:
+        """``errors`` of levels 1..TOP_LEVEL, float32[grid] each, and those of all levels up to ``top``.
+
+        A cell shown coarser than by one value lacks that value's squared difference from the coarser one as well, at
+        each of its pixels (Haar, Parseval); planes count as in pipeline.cpu.levels.
+        """
+        cells = self._planes[0]
+        further = []
+        for steps, planes in enumerate(self._planes[1:], start=1):
+            pairs = zip(cells, planes, strict=True)
+            luma, cb, cr = ((cell - _on_cells(plane, steps, cell.shape)) ** 2 for cell, plane in pairs)
+            off = luma + np.float32(CHROMA_WEIGHT) * cb + np.float32(CHROMA_WEIGHT) * cr
+            further.append(errors[TOP_LEVEL - 1] + np.float32(CELL * CELL) * off)
+        return (*errors, *further)
+
+
+def halved(samples: Map) -> Map:
+    """Means of 2x2 samples, the last row and column repeated where their number is odd: float32[h, w]."""
+    rows, columns = samples.shape
+    even: NDArray[np.float32] = np.pad(samples, ((0, rows % 2), (0, columns % 2)), mode="edge")
+    upper, lower = even[0::2], even[1::2]
+    return np.asarray(
+        (upper[:, 0::2] + upper[:, 1::2] + lower[:, 0::2] + lower[:, 1::2]) * np.float32(0.25), np.float32
+    )
+
+
+def _on_cells(samples: Map, steps: int, grid: tuple[int, ...]) -> Map:
+    """Each sample of the level ``steps`` above TOP_LEVEL for its cells: float32[grid]."""
+    return samples.repeat(1 << steps, axis=0)[: grid[0]].repeat(1 << steps, axis=1)[:, : grid[1]]
