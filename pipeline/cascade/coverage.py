@@ -63,7 +63,7 @@ class Coverage:
         rows = _overlap(tokens.row * side, side, geometry.height)
         cells = rows * _overlap(tokens.column * side, side, geometry.width)
         # Tokens of one frame do not overlap, unless they repeat each other.
-        self.everywhere = int(cells[_first(tokens)].sum()) == geometry.cells
+        self.everywhere = cells.sum() >= geometry.cells and cells[_first(tokens)].sum() == geometry.cells
         self._cells = np.maximum(cells, 1).astype(np.float32)
 
     def means(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -104,9 +104,9 @@ def _as_squares(maps: NDArray[Any], side: int) -> NDArray[Any]:
 def _first(tokens: Tokens) -> Mask:
     """bool[K]: False for tokens that repeat an earlier one, which is the one before or the one before that."""
     first = np.ones(len(tokens.lod), np.bool_)
+    place = (tokens.lod.astype(np.int64) << 40 | tokens.row) << 20 | tokens.column
     for back in (1, 2):
-        same = (values[back:] == values[:-back] for values in tokens)
-        first[back:] &= ~np.logical_and.reduce([*same])
+        first[back:] &= place[back:] != place[:-back]
     return first
 
 
