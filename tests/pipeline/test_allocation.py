@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from foveate.pipeline.cascade.problem import Problem
@@ -232,16 +232,18 @@ def plain_tree(price, leaf, kept, inside, level, row, column):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 2**32 - 1), st.booleans(), st.integers(1, 120))
+@given(st.integers(1, 600), st.integers(1, 600), st.integers(0, 2**32 - 1), st.booleans(), st.integers(1, 120))
+@example(600, 550, 1, False, 1)  # one token of LOD 6, over 3 x 3 of LOD 4
+@example(600, 550, 1, False, 3)
+@example(520, 100, 1, True, 2)
 def test_the_lowest_price_that_fits_is_taken_and_its_tree_is_the_best(width, height, seed, stream, budget):
     rng = np.random.default_rng(seed)
     geometry = Geometry(width, height)
-    errors = random_errors(rng, geometry.grid)
+    top = coarsest((width, height), budget, 1)
+    errors = random_errors(rng, geometry.grid, top=top)
     weight = ((0.1 + rng.random(geometry.grid)) * geometry.inside).astype(np.float32)
     kept = (rng.random(geometry.grid) ** 4 * 1e6).astype(np.float32) if stream else None
     tree = Quadtree(geometry.inside)
-    if not stream:
-        budget = max(budget, -(-width // 256) * -(-height // 256))
     allocator = Allocator(tree, geometry.grid[1], 1)
     guess = int(rng.integers(0, len(prices())))
     costs = Costs(weight, errors, kept)
@@ -250,10 +252,11 @@ def test_the_lowest_price_that_fits_is_taken_and_its_tree_is_the_best(width, hei
     losses = None if kept is None else kept.astype(float) * weight
 
     def best(price):
-        roots = range(-(-geometry.grid[0] // 16)), range(-(-geometry.grid[1] // 16))
-        padded = [None if v is None else np.pad(v, ((0, 16), (0, 16))) for v in (*doubles, losses)]
-        inside = np.pad(geometry.inside, ((0, 16), (0, 16)))
-        parts = [plain_tree(price, padded[:5], padded[5], inside, 4, *root) for root in itertools.product(*roots)]
+        side = 1 << top
+        roots = range(-(-geometry.grid[0] // side)), range(-(-geometry.grid[1] // side))
+        padded = [None if v is None else np.pad(v, ((0, side), (0, side))) for v in (*doubles, losses)]
+        inside = np.pad(geometry.inside, ((0, side), (0, side)))
+        parts = [plain_tree(price, padded[:-1], padded[-1], inside, top, *root) for root in itertools.product(*roots)]
         return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
     count, price = len(chosen.lod), float(prices()[chosen.price])
