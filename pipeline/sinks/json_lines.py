@@ -46,7 +46,7 @@ class JsonLinesSink:
 
     def open(self, header: Header) -> None:
         """Create the file and write the header. Raises SinkError, BrokenPipeError."""
-        self._size = (header.width, header.height)
+        self._size, self._whole = (header.width, header.height), 0
         self._descriptor = _standard_output() if self._path is None else _created(self._path, header)
         try:
             self._write_line(header_json(header))

@@ -26,7 +26,8 @@ class OverlaySink:
     def open(self, header: Header) -> None:
         """Create the file; its size follows from the header's. Raises SinkError."""
         refuse_source(self._path, header)
-        self._picture = OverlayPicture(header)
+        self._picture = self._picture or OverlayPicture(header)  # opened again, it knows what the model has seen
+        self._origin = None
         layout = self._picture.layout
         try:
             self._video = VideoFile(self._path, layout.width, layout.height, header.fps)

@@ -27,7 +27,7 @@ class Rotation:
 
 
 class Part(Sink, Protocol):
-    """A Sink of one file."""
+    """A Sink of one file, which may be opened again once it is closed: the stream goes on in another file."""
 
     @property
     def written(self) -> int:
@@ -102,7 +102,6 @@ class RotatingSink:
 
     def _begin(self) -> None:
         assert self._header is not None
-        self._part = self._kind.part(str(self._path))
         self._part.open(self._header)
         self._open = True
         self._records, self._began = 0, self._now()

@@ -83,7 +83,7 @@ class ShardPart:
     def open(self, header: Header) -> None:
         """Make sure that the file can be written. Raises SinkError."""
         claim(self._path, header)
-        self._header = header
+        self._header, self.written = header, 0
 
     def takes(self, selection: Selection) -> bool:
         """Whether its maps are as large as those before."""

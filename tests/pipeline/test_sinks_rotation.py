@@ -18,6 +18,7 @@ from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks import KINDS, Rotation, open_overlay, open_sink, read_shards, rotated_files
 from foveate.pipeline.sinks.json_lines import JsonLinesSink, whole_records
+from foveate.pipeline.sinks.overlay_layout import layout_for
 from foveate.pipeline.sinks.rotation import Kind, RotatingSink
 
 NEVER = Rotation()
@@ -265,4 +266,23 @@ def test_overlays_are_set_aside_and_each_begins_at_0(tmp_path: Path) -> None:
     for each in rotated_files(path):
         with av.open(str(each)) as video:
             assert [frame.time for frame in video.decode(video=0)] == pytest.approx([0.0, 0.04, 0.08], abs=1e-3)
+    assert len(rotated_files(path)) == 2
+
+
+def test_an_overlay_set_aside_goes_on_with_what_the_model_has_seen(tmp_path: Path) -> None:
+    """One white token in the first file, none in the second: with stream memory the model still sees white."""
+    path, heat = tmp_path / "seen.mp4", {"score": np.zeros((1, 1), np.float32)}
+    sink = open_overlay(str(path), Rotation(size=1))
+    sink.open(Header("rtsp://camera", 16, 16, 25.0, {"allocation": {"memory": "stream"}}))
+    place, part = np.full(1, 8, np.int32), np.ones(1, np.float32)
+    lod, fresh, white = np.zeros(1, np.uint8), np.ones(1, bool), np.full((1, 16, 16, 3), 255, np.uint8)
+    one = Selection(0, 0.0, 16, 16, "first", 1.0, 1.0, place, place, lod, part, part, part, None, place, fresh, white)
+    for each in (one, with_patches(1)):
+        sink.write(FRAME, replace(each, maps=heat))
+    sink.close()
+    box = layout_for(16, 16).reader.box.slices
+    for each in rotated_files(path):
+        with av.open(str(each)) as video:
+            (frame,) = video.decode(video=0)
+            assert np.median(frame.to_ndarray(format="gray")[box]) > 240
     assert len(rotated_files(path)) == 2
