@@ -57,11 +57,11 @@ def paint_patches(
         for place, patch in zip(places[level], patches[at], strict=True):
             _put(mosaic, place, level, patch)
     for level, at in levels:
-        if level == 0:
-            for place, patch in zip(places[0], patches[at], strict=True):
+        for place, patch in zip(places[level], patches[at], strict=True):
+            if level == 0:
                 _put(picture, place, 0, patch)
-        else:
-            _enlarge(_samples(mosaic, level, places[level], patches[at]), places[level], level, interpolation, picture)
+            else:
+                _enlarge(mosaic, place, level, patch, interpolation, picture)
     return picture
 
 
@@ -95,29 +95,36 @@ def _put(picture: Image, place: _Place, level: int, patch: NDArray[np.uint8]) ->
     region[:] = large[: region.shape[0], : region.shape[1]]
 
 
-def _samples(mosaic: Image, level: int, places: list[_Place], patches: NDArray[np.uint8]) -> Image:
-    """All samples of a level: means of the mosaic over their areas, and the tokens' own, in whole tokens."""
-    height, width = mosaic.shape[:2]
-    factor, side = 1 << level, PATCH << level
-    padded = cv2.copyMakeBorder(mosaic, 0, -height % factor, 0, -width % factor, _EDGE)
-    rows, columns = padded.shape[0] >> level, padded.shape[1] >> level
-    small = cv2.resize(padded, (columns, rows), interpolation=cv2.INTER_AREA)
-    whole = -(-height // side) * PATCH, -(-width // side) * PATCH
-    samples = np.asarray(cv2.copyMakeBorder(small, 0, whole[0] - rows, 0, whole[1] - columns, _EDGE), np.uint8)
-    for (top, left), patch in zip(places, patches, strict=True):
-        if top < whole[0] and left < whole[1]:
-            samples[top : top + PATCH, left : left + PATCH] = patch
-    return samples
-
-
-def _enlarge(samples: Image, places: list[_Place], level: int, interpolation: Interpolation, picture: Image) -> None:
-    """Paint what the tokens of one level show inside ``picture``, each enlarged with a rim of the samples around it."""
+def _enlarge(
+    mosaic: Image, place: _Place, level: int, patch: NDArray[np.uint8], interpolation: Interpolation, picture: Image
+) -> None:
+    """Paint what a token shows inside ``picture``, enlarged with a rim of the samples around it."""
     factor, rim = 1 << level, _RIMS[interpolation]
-    rimmed = cv2.copyMakeBorder(samples, rim, rim, rim, rim, _EDGE)
-    for top, left in places:
-        region = picture[top * factor : (top + PATCH) * factor, left * factor : (left + PATCH) * factor]
-        if region.size:
-            rows, columns = (-(-side // factor) + 2 * rim for side in region.shape[:2])
-            block = rimmed[top : top + rows, left : left + columns]
-            large = cv2.resize(block, (columns * factor, rows * factor), interpolation=_METHODS[interpolation])
-            region[:] = large[rim * factor :, rim * factor :][: region.shape[0], : region.shape[1]]
+    top, left, side = place.top * factor, place.left * factor, PATCH * factor
+    region = picture[top : top + side, left : left + side]
+    if not region.size:
+        return
+    rows, columns = (-(-side // factor) for side in region.shape[:2])
+    block = _rimmed(mosaic, place, level, rim)
+    block[rim : rim + PATCH, rim : rim + PATCH] = patch
+    block = block[: rows + 2 * rim, : columns + 2 * rim]
+    large = cv2.resize(block, None, fx=factor, fy=factor, interpolation=_METHODS[interpolation])
+    region[:] = large[rim * factor :, rim * factor :][: region.shape[0], : region.shape[1]]
+
+
+def _rimmed(mosaic: Image, place: _Place, level: int, rim: int) -> Image:
+    """A token's samples and ``rim`` more on each side: means of the mosaic over their areas, its edge repeated."""
+    factor = 1 << level
+    ends = [-(-side // factor) for side in mosaic.shape[:2]]  # samples of the whole picture
+    spans = []
+    for start, end in zip(place, ends, strict=True):
+        spans.append((max(start - rim, 0), min(start + PATCH + rim, end)))
+    (top, bottom), (left, right) = spans
+    area = mosaic[top * factor : bottom * factor, left * factor : right * factor]
+    below, beside = (bottom - top) * factor - area.shape[0], (right - left) * factor - area.shape[1]
+    if below or beside:
+        area = np.asarray(cv2.copyMakeBorder(area, 0, below, 0, beside, _EDGE), np.uint8)
+    small = cv2.resize(area, (right - left, bottom - top), interpolation=cv2.INTER_AREA)
+    before = top - place.top + rim, left - place.left + rim
+    after = place.top + PATCH + rim - bottom, place.left + PATCH + rim - right
+    return np.asarray(cv2.copyMakeBorder(small, before[0], after[0], before[1], after[1], _EDGE), np.uint8)

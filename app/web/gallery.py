@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from foveate.app.live.watch import Watch
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.json_lines import record_of
+from foveate.pipeline.sinks.overlay_layout import Image
+from foveate.pipeline.sinks.overlay_reader import ReaderView
 
 _REMEMBERED = 64  # records that a watcher may lag behind
 _SPAN = 5.0  # seconds over which rates are taken
@@ -25,6 +28,7 @@ class Shown(NamedTuple):
 
     frame: FrameView
     selection: Selection
+    seen: Image | None  # what a reader with stream memory sees; of one without, the tokens alone tell
 
 
 class _Mark(NamedTuple):
@@ -35,10 +39,11 @@ class _Mark(NamedTuple):
 class Exhibit:
     """One source. A Sink to the pipeline."""
 
-    needs_patches = False
+    needs_patches = True
     needs_heat = True
 
     def __init__(self) -> None:
+        self._reader: ReaderView | None = None
         self.latest: Shown | None = None
         self.watch: Watch | None = None  # set before the source is opened
         self._size = (0, 0)
@@ -46,14 +51,17 @@ class Exhibit:
         self._marks: deque[_Mark] = deque(maxlen=1000)
 
     def open(self, header: Header) -> None:
-        """Note the size."""
+        """Note the size, and whether the reader remembers."""
         self._size = header.width, header.height
+        reader = ReaderView(header)
+        self._reader = reader if reader.remembers else None
 
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Take the newest frame."""
-        self._records.append(selection)
+        self._records.append(replace(selection, patches=None))
         self._marks.append(_Mark(time.monotonic(), len(selection)))
-        self.latest = Shown(frame, selection)
+        # Patches are kept with the latest frame only: those of the remembered records would take megabytes.
+        self.latest = Shown(frame, selection, self._reader.follow(selection) if self._reader else None)
 
     def close(self) -> None:
         """Nothing is held that needs closing."""

@@ -20,12 +20,14 @@ from foveate.app.web.controls import apply
 from foveate.app.web.gallery import Exhibit
 from foveate.app.web.guard import Guard
 from foveate.app.web.metrics import exposition, registry
-from foveate.app.web.picture import message
+from foveate.app.web.picture import message, still
+from foveate.pipeline.sinks.overlay_tokens import COLOURS
 
 _STATIC = Path(__file__).with_name("static")
 _FRAME_PAUSE = 1 / 15  # seconds: a watcher gets at most 15 pictures a second
 _RECORD_PAUSE = 0.02  # seconds between two looks for new records
 _ALIVE = 15.0  # seconds after which an event stream says that it lives
+_COLOURS = [f"#{colour.tobytes().hex()}" for colour in COLOURS]  # of tokens, by their LOD
 _MOST = 65_536  # bytes of a request
 
 
@@ -46,6 +48,7 @@ class Site:
             Route("/status", self._status),
             Route("/tokens", self._tokens),
             Route("/frames/{number:int}", self._frames),
+            Route("/stills/{number:int}", self._stills),
             Route("/controls/{number:int}", self._controls, methods=["POST"]),
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
@@ -70,7 +73,8 @@ class Site:
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def _status(self, request: Request) -> Response:
-        return _json({"sources": [exhibit.status(number) for number, exhibit in enumerate(self._exhibits)]})
+        sources = [exhibit.status(number) for number, exhibit in enumerate(self._exhibits)]
+        return _json({"sources": sources, "token_colours": _COLOURS})
 
     async def _tokens(self, request: Request) -> Response:
         """Server-sent events: one record each, from the next frame on."""
@@ -109,6 +113,14 @@ class Site:
                 index = shown.selection.index
                 yield await run_in_threadpool(message, exhibit, shown)
             await asyncio.sleep(_FRAME_PAUSE)
+
+    async def _stills(self, request: Request) -> Response:
+        """A small picture of the latest frame with its tokens; 204 while there is none."""
+        shown = self._exhibit(request.path_params["number"]).latest
+        if shown is None:
+            return Response(status_code=204)
+        jpeg = await run_in_threadpool(still, shown)
+        return Response(jpeg, media_type="image/jpeg", headers={"Cache-Control": "no-store"})
 
     async def _controls(self, request: Request) -> Response:
         """Change what is given, as JSON; 422 and one line where that cannot be."""

@@ -28,13 +28,13 @@ class ReaderView:
 
     def __init__(self, header: Header) -> None:
         allocation = header.config.get("allocation", {})
-        self._remembers = allocation.get("memory") == "stream"
+        self.remembers = allocation.get("memory") == "stream"
         self._held: Image | None = None
 
     def follow(self, selection: Selection) -> Image:
         """The picture after ``selection``: uint8[height, width, 3], R'G'B', not to be written to."""
         painted = selection.paint(self._held)
-        self._held = painted if self._remembers else None
+        self._held = painted if self.remembers else None
         return painted
 
     def see(self, frame: FrameView, selection: Selection) -> Seen:

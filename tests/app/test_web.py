@@ -6,15 +6,18 @@ import http.client
 import json
 import re
 import shutil
+import struct
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, sync_playwright
 
@@ -27,17 +30,19 @@ WRITTEN = """(id) => {
     window.written = [];
     Object.defineProperty(field, "value", { get, set(value) { window.written.push(value); set.call(field, value); } });
 }"""  # notes what a page writes into a field
-COLOURS = [[255, 209, 102], [255, 159, 67], [255, 107, 129], [199, 125, 255], [95, 168, 255]]  # a token's, by its LOD
+COLOURS = [[255, 214, 64], [92, 232, 132], [56, 196, 244], [118, 136, 255], [170, 128, 214]]  # a token's, by its LOD
 
 
 class Live:
-    """A ``foveate live`` with its page."""
+    """A ``foveate live`` with its page; ``also`` are further addresses."""
 
-    def __init__(self, start: Any, address: str, folder: Path, *flags: str) -> None:
-        self.file = folder / "tokens.jsonl"
+    def __init__(self, start: Any, address: str, folder: Path, *flags: str, also: Sequence[str] = ()) -> None:
+        self.file = folder / ("tokens-{}.jsonl" if also else "tokens.jsonl")
         self._log = folder / "log"
         with self._log.open("wb") as log:
-            self.process = start("live", address, "--web", "127.0.0.1:0", "-o", str(self.file), *flags, stderr=log)
+            self.process = start(
+                "live", address, *also, "--web", "127.0.0.1:0", "-o", str(self.file), *flags, stderr=log
+            )
         self.url = self._url()
 
     def _url(self) -> str:
@@ -283,21 +288,128 @@ def test_a_gaze_point_is_told_to_whoever_comes_later(live: Live, page: Page) -> 
 def test_a_picture_stands_under_the_name_of_its_own_source_only(live: Live, page: Page) -> None:
     def add_one(route: Route) -> None:
         answer = route.fetch()
-        only = answer.json()["sources"][0]
-        route.fulfill(json={"sources": [only, {**only, "number": 1, "name": "another", "state": "failed"}]})
+        told = answer.json()
+        only = told["sources"][0]
+        told["sources"].append({**only, "number": 1, "name": "another", "state": "failed"})
+        route.fulfill(json=told)
 
     page.route("**/status", add_one)
     page.route("**/frames/1", lambda route: route.fulfill(body=b""))
     page.goto(live.url)
     shown(page)
-    page.get_by_role("button", name="Source 1").click()
+    page.get_by_role("button", name="another").click()
     page.get_by_text("another: failed").wait_for()
     assert page.locator("#picture[data-index]").count() == 0
     assert page.evaluate("pen.getImageData(0, 0, canvas.width, canvas.height).data.every((value) => value === 0)")
     page.unroute("**/status", add_one)  # as after a start with fewer sources
     shown(page)
     waiting(page, lambda: "streaming" in page.locator("#state").inner_text())
-    assert page.get_by_role("button", name="Source 1").count() == 0
+    assert page.get_by_role("button", name="another").count() == 0
+
+
+def two(start: Any, mjpeg: Any, tmp_path: Path) -> Live:
+    """Two sources."""
+    door, yard = (f"http://127.0.0.1:{mjpeg.port}/stream?rate={rate}" for rate in (20, 5))
+    return Live(start, door, tmp_path, "--budget", "60", also=[yard])
+
+
+def test_all_sources_hang_side_by_side(start: Any, mjpeg: Any, page: Page, tmp_path: Path) -> None:
+    live = two(start, mjpeg, tmp_path)
+    page.goto(live.url)
+    page.get_by_role("button", name="All sources").click()
+    tiles = page.locator("#wall button")
+    waiting(page, lambda: tiles.count() == 2)
+    sizes = "() => [...document.querySelectorAll('#wall img')].map((image) => image.naturalWidth)"
+    waiting(page, lambda: min(page.evaluate(sizes)) > 0)
+    assert page.locator("#picture").is_hidden()
+    page.reload()
+    waiting(page, lambda: tiles.count() == 2)  # the wall is still what is shown
+    tiles.nth(1).click()
+    page.locator("#state").get_by_text("streaming").wait_for()
+    assert page.locator("#wall").is_hidden()
+    index, _ = shown(page)
+    assert index >= 0
+
+
+def test_a_reload_keeps_the_source(start: Any, mjpeg: Any, page: Page, tmp_path: Path) -> None:
+    live = two(start, mjpeg, tmp_path)
+    page.goto(live.url)
+    shown(page)
+    tab = page.get_by_role("button", name=re.compile("rate=5"))
+    tab.click()
+    waiting(page, lambda: tab.get_attribute("aria-current") == "true")
+    page.reload()
+    shown(page)
+    waiting(page, lambda: tab.get_attribute("aria-current") == "true")
+    assert "rate=5" in page.locator("#state").inner_text()
+
+
+def test_a_still_is_a_picture_of_the_latest_frame(moving: Live) -> None:
+    live = moving
+    wait_for(live.records)
+    with urllib.request.urlopen(live.url + "stills/0", timeout=10) as answer:
+        assert answer.headers["Content-Type"] == "image/jpeg"
+        picture = cv2.imdecode(np.frombuffer(answer.read(), np.uint8), cv2.IMREAD_COLOR)
+    with urllib.request.urlopen(live.url + "frames/0", timeout=10) as answer:
+        sizes = struct.unpack(">III", answer.read(12))
+        record = json.loads(answer.read(sizes[0]))
+        frame, seen = (cv2.imdecode(np.frombuffer(answer.read(size), np.uint8), cv2.IMREAD_COLOR) for size in sizes[1:])
+    assert picture.shape == frame.shape == seen.shape == (record["source_height"], record["source_width"], 3)
+    # JPEG and the tokens' outlines lie between the still and the frame; PSNR is of the frame and of what is painted.
+    assert cv2.PSNR(frame, seen) == pytest.approx(record["psnr"], abs=3.0)
+    assert live.get("stills/7")[0] == 404
+
+
+def test_what_the_model_sees_and_the_legend(moving: Live, page: Page) -> None:
+    page.goto(moving.url)
+    shown(page)
+    pause(page, moving)
+    assert re.fullmatch(r"What the model sees: PSNR \d+\.\d dB", page.locator("#reader-caption").inner_text())
+    script = "() => [...document.getElementById('reader').getContext('2d').getImageData(0, 0, 320, 240).data]"
+    assert len(set(page.evaluate(script))) > 50  # a picture
+    record = moving.records()[shown(page)[0]]
+    counts = page.locator("#legend li").all_inner_texts()
+    assert counts == [f"{16 << lod} px: {record['lod'].count(lod)}" for lod in range(5)]
+    chips = "() => [...document.querySelectorAll('#legend span')].map((chip) => getComputedStyle(chip).backgroundColor)"
+    assert page.evaluate(chips) == [f"rgb({red}, {green}, {blue})" for red, green, blue in COLOURS]
+    page.get_by_label("what the model sees", exact=True).uncheck()
+    waiting(page, lambda: page.locator("#reader").is_hidden())
+
+
+def test_a_reader_that_remembers_is_followed_from_the_start(start: Any, rtsp: Any, tmp_path: Path) -> None:
+    """Nobody watched while most of the picture was sent."""
+    live = Live(start, rtsp()[1], tmp_path, "--budget", "120", "--memory", "stream")
+    wait_for(lambda: len(live.records()) > 30)
+    with urllib.request.urlopen(live.url + "frames/0", timeout=10) as answer:
+        sizes = struct.unpack(">III", answer.read(12))
+        record = json.loads(answer.read(sizes[0]))
+    assert len(record["x"]) < 300  # of the picture's cells: what was sent now does not cover it
+    assert record["psnr"] > 20
+
+
+def test_history_is_told_of_tokens_age_and_drops(live: Live, page: Page) -> None:
+    page.goto(live.url)
+    shown(page)
+    rows = page.locator("#history p")
+    waiting(page, lambda: rows.count() == 3 and page.evaluate("past.values().next().value.length") > 2)
+    names = ["Tokens per second", "Age of the latest frame", "Dropped per second"]
+    assert page.locator("#history b").all_inner_texts() == names
+    assert int(rows.nth(0).locator("output").inner_text().replace(",", "")) > 0
+    image = "document.querySelector('#history canvas').getContext('2d').getImageData(0, 0, 5000, 100)"
+    assert page.evaluate(f"() => {image}.data.some(Boolean)")
+
+
+def test_what_is_not_understood_is_not_told_as_a_success(moving: Live, page: Page) -> None:
+    page.goto(moving.url)
+    shown(page)
+    page.get_by_label("Look for").fill("a red car")
+    page.keyboard.press("Enter")
+    page.locator("#query-notes").get_by_text("car").wait_for()
+    page.locator("#asked").get_by_text("Looking for: a red car").wait_for()
+    colour = "(id) => getComputedStyle(document.getElementById(id)).color"
+    assert page.evaluate(colour, "query-notes") != page.evaluate(colour, "query-answer")
+    page.reload()
+    page.locator("#query-notes").get_by_text("car").wait_for()  # whoever comes later is told as well
 
 
 def test_the_score_of_the_largest_picture_is_drawn(live: Live, page: Page) -> None:

@@ -1,6 +1,7 @@
 "use strict";
 
-const COLOURS = ["#ffd166", "#ff9f43", "#ff6b81", "#c77dff", "#5fa8ff"]; // of a token, by its LOD; the last of all above
+// Which source is shown, how it fares, and what the page changes of it.
+
 const FIGURES = [
   ["Frames per second", (s) => s.fps.toFixed(1)],
   ["Tokens per second", (s) => Math.round(s.tokens_per_second).toLocaleString("en")],
@@ -12,122 +13,18 @@ const FIGURES = [
   ["Connections", (s) => s.connections.toLocaleString("en")],
 ];
 
-const find = (id) => document.getElementById(id);
 const milliseconds = (seconds) => `${(1000 * seconds).toFixed(1)} ms`;
-const canvas = find("picture");
-const pen = canvas.getContext("2d");
-const decoder = new TextDecoder();
+const WALL = "wall"; // what is chosen where all sources are shown
 
-let chosen = 0; // the source that is shown
-let connection = null; // ends the stream of its pictures
-let gaze = null; // [x, y] in the frame's pixels, the latest that anybody asked for
-let last = null; // the latest record and bitmap
+let chosen = chosenBefore(); // the number of the source that is shown, or WALL
 const touched = { asking: false, controls: false }; // the user is editing that form
 let answered = 0; // wishes so far
 let pending = 0; // wishes that are on their way
 
-async function* messages(number, signal) {
-  const reader = (await fetch(`/frames/${number}`, { signal })).body.getReader();
-  let held = new Uint8Array(0);
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const joined = new Uint8Array(held.length + value.length);
-    joined.set(held);
-    joined.set(value, held.length);
-    held = joined;
-    for (;;) {
-      if (held.length < 8) break;
-      const sizes = new DataView(held.buffer, held.byteOffset);
-      const text = sizes.getUint32(0);
-      const end = 8 + text + sizes.getUint32(4);
-      if (held.length < end) break;
-      yield [JSON.parse(decoder.decode(held.subarray(8, 8 + text))), held.slice(8 + text, end)];
-      held = held.subarray(end);
-    }
-  }
-}
-
-async function watch(number) {
-  const mine = new AbortController();
-  if (connection) connection.abort();
-  connection = mine;
-  while (!mine.signal.aborted) {
-    try {
-      for await (const [record, jpeg] of messages(number, mine.signal)) {
-        const bitmap = await createImageBitmap(new Blob([jpeg], { type: "image/jpeg" }));
-        if (mine.signal.aborted) return;
-        if (last) last.bitmap.close();
-        last = { record, bitmap };
-        draw();
-      }
-    } catch (error) {
-      if (mine.signal.aborted) return;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-  }
-}
-
-function draw() {
-  if (!last) return;
-  const { record, bitmap } = last;
-  if (canvas.width !== bitmap.width || canvas.height !== bitmap.height) {
-    canvas.width = bitmap.width;
-    canvas.height = bitmap.height;
-  }
-  const scale = bitmap.width / record.source_width;
-  pen.globalAlpha = 1;
-  pen.drawImage(bitmap, 0, 0);
-  if (find("show-heat").checked) drawHeat(record, scale);
-  if (find("show-tokens").checked) drawTokens(record, scale);
-  if (gaze) drawGaze(scale);
-  canvas.dataset.index = record.index;
-  canvas.dataset.tokens = record.x.length;
-}
-
-function drawTokens(record, scale) {
-  pen.lineWidth = 1;
-  for (const lod of [...new Set(record.lod)].sort((one, other) => other - one)) {
-    const side = 16 * 2 ** lod;
-    pen.strokeStyle = COLOURS[Math.min(lod, COLOURS.length - 1)];
-    pen.beginPath();
-    record.lod.forEach((own, i) => {
-      if (own !== lod) return;
-      const left = Math.round((record.x[i] - side / 2) * scale);
-      const top = Math.round((record.y[i] - side / 2) * scale);
-      pen.rect(left + 0.5, top + 0.5, Math.round(side * scale) - 1, Math.round(side * scale) - 1);
-    });
-    pen.stroke();
-  }
-}
-
-function drawHeat(record, scale) {
-  const width = record.heat_width;
-  const height = record.heat.length / width;
-  const map = new OffscreenCanvas(width, height);
-  const pixels = new ImageData(width, height);
-  const top = record.heat.reduce((most, value) => Math.max(most, value), 1); // too many to be arguments
-  record.heat.forEach((value, i) => {
-    const share = value / top;
-    pixels.data.set([255, 200 * (1 - share), 40, 210 * share], 4 * i);
-  });
-  map.getContext("2d").putImageData(pixels, 0, 0);
-  pen.drawImage(map, 0, 0, width * 16 * scale, height * 16 * scale);
-}
-
-function drawGaze(scale) {
-  const [x, y] = gaze.map((value) => value * scale);
-  for (const [colour, width] of [["#000", 5], ["#fff", 2]]) {
-    pen.strokeStyle = colour;
-    pen.lineWidth = width;
-    pen.beginPath();
-    pen.arc(x, y, 12, 0, 2 * Math.PI);
-    pen.moveTo(x - 18, y);
-    pen.lineTo(x + 18, y);
-    pen.moveTo(x, y - 18);
-    pen.lineTo(x, y + 18);
-    pen.stroke();
-  }
+// The address keeps the choice over a reload: #2 is source 2.
+function chosenBefore() {
+  const said = location.hash.slice(1);
+  return said === WALL ? WALL : /^\d+$/.test(said) ? Number(said) : 0;
 }
 
 async function send(wishes, where = "answer") {
@@ -141,7 +38,8 @@ async function send(wishes, where = "answer") {
     });
     answered += 1;
     answer.className = reply.ok ? "answer good" : "answer";
-    answer.textContent = reply.ok ? ["Applied.", ...notesOn(wishes, await reply.json())].join("\n") : (await reply.text()).trim();
+    answer.textContent = reply.ok ? "Applied." : (await reply.text()).trim();
+    if (reply.ok) showNotes(await reply.json());
     return reply.ok;
   } catch (error) {
     answer.className = "answer";
@@ -157,7 +55,12 @@ async function submit(form, wishes, where) {
   refresh();
 }
 
-const notesOn = (wishes, source) => ("query" in wishes ? source.query_notes : []);
+// What was not understood of the query: the rest of it counts.
+function showNotes(source) {
+  const text = source.query_notes.join("\n");
+  if (find("query-notes").textContent !== text) find("query-notes").textContent = text;
+}
+
 const phrases = (text) => text.split(",").map((phrase) => phrase.trim()).filter((phrase) => phrase !== "");
 
 function look(point) {
@@ -177,7 +80,9 @@ async function refresh() {
     const reply = await fetch("/status");
     if (reply.status === 401) return lost("Foveate wants its token: open this page with ?token=... once more");
     if (!reply.ok) throw new Error(reply.statusText);
-    const { sources } = await reply.json();
+    const { sources, token_colours } = await reply.json();
+    colours = token_colours;
+    remember(sources);
     if (before === answered && !pending) show(sources); // else it may tell of the time before that wish
   } catch (error) {
     lost("Foveate cannot be reached");
@@ -187,21 +92,37 @@ async function refresh() {
 function lost(reason) {
   tell("closed", reason);
   veil(`${reason}. The picture is an old one.`);
+  find("lost").hidden = chosen !== WALL;
+  find("lost").textContent = `${reason}. The pictures are old ones.`;
 }
 
 function show(sources) {
-  if (chosen >= sources.length) return choose(0); // another Foveate answers now
+  if (chosen !== WALL && chosen >= sources.length) return choose(0); // another Foveate answers now
+  showTabs(sources);
+  find("lost").hidden = true;
+  if (chosen === WALL) fillWall(sources, choose);
+  else showOne(sources[chosen]);
+}
+
+function showTabs(sources) {
   const list = find("sources");
-  if (list.children.length !== sources.length) {
-    list.replaceChildren(...sources.map((source) => tab(source)));
+  const names = sources.map(nameOf);
+  if (sources.length > 1) names.push("All sources");
+  if ([...list.children].map((item) => item.textContent).join("\n") !== names.join("\n")) {
+    list.replaceChildren(...names.map((name, i) => tab(name, i < sources.length ? i : WALL)));
   }
-  sources.forEach((source, i) => {
-    const button = list.children[i].firstChild;
-    button.setAttribute("aria-current", String(i === chosen));
-    button.firstChild.dataset.state = source.state;
-    button.title = `${source.name}: ${source.state}`;
+  [...list.children].forEach((item, i) => {
+    const button = item.firstChild;
+    button.setAttribute("aria-current", String((i < sources.length ? i : WALL) === chosen));
+    if (i >= sources.length) return;
+    button.firstChild.dataset.state = sources[i].state;
+    button.title = `${sources[i].name}: ${sources[i].state}`;
   });
-  const source = sources[chosen];
+}
+
+const nameOf = (source) => source.name.replace(/^[a-z]+:\/\//, "");
+
+function showOne(source) {
   tell(source.state, `${source.name}: ${source.state}${source.reason ? ` – ${source.reason}` : ""}`);
   veil(source.paused ? "Paused." : source.state === "streaming" ? "" : `No new pictures: ${source.state}.`);
   find("figures").replaceChildren(...FIGURES.flatMap(([name, value]) => [element("dt", name), element("dd", value(source))]));
@@ -216,6 +137,10 @@ function show(sources) {
   offer("controls", "budget", source.budget);
   offer("controls", "keyframe_interval", source.keyframe_interval);
   if (String(source.gaze) !== String(gaze)) mark(source.gaze);
+  find("asked").hidden = source.query.length === 0;
+  find("asked").textContent = `Looking for: ${source.query.join(", ")}`;
+  showNotes(source);
+  drawHistory(source);
 }
 
 function offer(form, id, value) {
@@ -223,34 +148,38 @@ function offer(form, id, value) {
   if (!touched[form] && field !== document.activeElement) field.value = value; // nobody is about to type there
 }
 
-function tab(source) {
+function tab(name, number) {
   const item = element("li");
   const button = element("button");
-  const dot = element("span");
-  dot.className = "dot";
   button.type = "button";
-  button.append(dot, `Source ${source.number}`);
-  button.addEventListener("click", () => choose(source.number));
+  if (number !== WALL) {
+    const dot = element("span");
+    dot.className = "dot";
+    button.append(dot);
+  }
+  button.append(name);
+  button.addEventListener("click", () => choose(number));
   item.append(button);
   return item;
 }
 
 function choose(number) {
   chosen = number;
-  forget();
+  history.replaceState(null, "", `#${number}`);
   mark(null);
   touched.asking = touched.controls = false;
-  find("query-answer").textContent = find("answer").textContent = "";
-  watch(number);
+  for (const id of ["query-answer", "query-notes", "answer"]) find(id).textContent = "";
+  begin();
   refresh();
 }
 
-function forget() { // one source's picture under another's name would mislead
-  if (last) last.bitmap.close();
-  last = null;
-  pen.clearRect(0, 0, canvas.width, canvas.height);
-  delete canvas.dataset.index;
-  delete canvas.dataset.tokens;
+function begin() {
+  find("wall").hidden = chosen !== WALL;
+  find("one").hidden = chosen === WALL;
+  unwatch();
+  if (chosen === WALL) return hang();
+  takeDown();
+  watch(chosen);
 }
 
 function tell(state, text) {
@@ -262,12 +191,6 @@ function tell(state, text) {
 function veil(text) {
   find("veil").hidden = !text;
   find("veil").textContent = text;
-}
-
-function element(name, text = "") {
-  const made = document.createElement(name);
-  made.textContent = text;
-  return made;
 }
 
 canvas.addEventListener("click", (event) => {
@@ -309,11 +232,12 @@ find("pause").addEventListener("click", () => send({ paused: find("pause").getAt
 find("clear-gaze").addEventListener("click", () => look(null));
 find("show-tokens").addEventListener("change", draw);
 find("show-heat").addEventListener("change", draw);
+find("show-reader").addEventListener("change", draw);
 
 async function poll() {
   await refresh();
   setTimeout(poll, 1000);
 }
 
-watch(chosen);
+begin();
 poll();
