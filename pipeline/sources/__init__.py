@@ -8,8 +8,8 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Source
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import exists, is_network, is_pattern, shown
-from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import Feed
+from foveate.pipeline.sources.files import open_file
 from foveate.pipeline.sources.pictures import PictureFeed
 from foveate.pipeline.sources.video import VideoSource
 
@@ -42,4 +42,4 @@ def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> 
             raise SourceError(f"{name}: network addresses cannot be read yet; give a file")
         if is_pattern(path):
             return PictureFeed(path, settings, damage)
-    return ContainerFeed(path, settings)
+    return open_file(path, settings)

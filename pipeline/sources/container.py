@@ -20,6 +20,7 @@ from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.boxes import track_crop
 from foveate.pipeline.sources.cropping import EXACT, Crop, Geometry
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
+from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.matroska import video_crops
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, videos_of
 from foveate.pipeline.sources.truncation import missing_bytes
@@ -121,7 +122,8 @@ class ContainerFeed:
             with self.path.open("rb") as file:
                 size = self.path.stat().st_size
                 if form in _INDEXED:
-                    return track_crop(file, size, stream.id)
+                    still = still_of(file, size)
+                    return still.geometry.crop if still else track_crop(file, size, stream.id)
                 crops = dict(zip(videos_of(self._container), video_crops(file, size), strict=False))
                 return crops.get(stream)
         except OSError:

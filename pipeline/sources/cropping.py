@@ -74,7 +74,7 @@ def margins(width: int, height: int, left: int, top: int, right: int, bottom: in
 def clean_aperture(terms: bytes, width: int, height: int) -> Crop | None:
     """The Crop of a ``clap`` box: size, and offset of its centre, as fractions (ISO/IEC 14496-12, 12.1.4.3).
 
-    Edges within a pixel are rounded to the nearest. None where it says nothing, or nothing that can be.
+    Its size is rounded to whole pixels, and so is its place. None where it says nothing, or nothing that can be.
     """
     if len(terms) < 32:
         return None
@@ -82,5 +82,5 @@ def clean_aperture(terms: bytes, width: int, height: int) -> Crop | None:
     if not all(numbers[1::2]):
         return None
     wide, high, right, down = (numbers[i] / numbers[i + 1] for i in range(0, 8, 2))
-    left, top = right + (width - wide) / 2, down + (height - high) / 2
-    return margins(width, height, round(left), round(top), round(width - left - wide), round(height - top - high))
+    left, top = round(right + (width - wide) / 2), round(down + (height - high) / 2)
+    return margins(width, height, left, top, width - left - round(wide), height - top - round(high))

@@ -9,7 +9,6 @@ from typing import Literal, Protocol
 
 from av.error import FFmpegError
 from av.packet import Packet
-from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
@@ -24,10 +23,25 @@ Times = Literal["stream", "untold", "rate", "setting"]
 ``untold``: from the stream, if its first picture bears a timestamp; its header does not tell."""
 
 
+class Decoder(Protocol):
+    """Makes frames of packets; PyAV's VideoCodecContext is one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def extradata(self) -> bytes | None: ...
+
+    def decode(self, packet: Packet[VideoStream] | None = None, /) -> list[VideoFrame]:
+        """The frames that a packet brings to light, or without one those that are left. Raises FFmpegError."""
+
+
 class Feed(Protocol):
     """The packets of one video stream, their decoder, and what is known of both."""
 
-    decoder: VideoCodecContext
+    @property
+    def decoder(self) -> Decoder: ...
+
     time_base: Fraction  # seconds per tick of a frame's timestamp
     rate: float | None  # declared frames per second
     average_rate: float | None

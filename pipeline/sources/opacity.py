@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.settings import SourceSettings
-from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import FrameDecoder
+from foveate.pipeline.sources.files import open_file
 from foveate.pipeline.sources.orientation import OrientationReader, turn
 
 _HALF = 128  # of 255: what is more opaque than transparent
@@ -22,7 +22,7 @@ def opaque(path: Path) -> NDArray[np.bool_] | None:
 
     Raises SourceError where the file cannot be opened.
     """
-    with closing(ContainerFeed(path, SourceSettings())) as feed:
+    with closing(open_file(path, SourceSettings())) as feed:
         frame = next(FrameDecoder(feed, Damage()).frames(), None)
         if frame is None:
             return None

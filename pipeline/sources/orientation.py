@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import cv2
@@ -118,6 +118,21 @@ def _orientation(matrix: bytes) -> Orientation:
         return Orientation(lacking=f"rotation by {round(-math.degrees(math.atan2(b, a)), 1):g} degrees")
     terms = ", ".join(f"{term / 65536:.3g}" for term in (a, b, c, d))
     return Orientation(lacking=f"display matrix ({terms})")
+
+
+def turned(orientation: Orientation, quarters: int) -> Orientation:
+    """The same, and then that many quarter turns counter-clockwise."""
+    for _ in range(quarters):
+        rows, columns = not orientation.flip_columns, orientation.flip_rows
+        orientation = replace(orientation, transpose=not orientation.transpose, flip_rows=rows, flip_columns=columns)
+    return orientation
+
+
+def mirrored(orientation: Orientation, left_right: bool) -> Orientation:
+    """The same, and then left and right change places, or top and bottom."""
+    if left_right:
+        return replace(orientation, flip_columns=not orientation.flip_columns)
+    return replace(orientation, flip_rows=not orientation.flip_rows)
 
 
 def turn(plane: Plane, orientation: Orientation) -> Plane:

@@ -35,6 +35,10 @@ def choose_stream(container: InputContainer, wanted: int | None, name: str) -> V
             f"{name}: no video stream {wanted}; there are {len(videos)}, counted from 0: choose 0"
             + (f" to {len(videos) - 1}" if len(videos) > 1 else "")
         )
+    if wanted is None and stream.disposition & Disposition.dependent:
+        raise SourceError(
+            f"{name}: only tiles of a picture are found, and not how they are to be joined; convert it to JPEG or PNG"
+        )
     if stream.codec_context is None:
         raise SourceError(
             f"{name}: this installation has no decoder for it; convert it (videos to H.264, pictures to PNG)"
@@ -62,8 +66,9 @@ def average_rate(stream: VideoStream) -> float | None:
 def _preferred(videos: list[VideoStream]) -> VideoStream:
     longest = max(_seconds(stream) or 0.0 for stream in videos)
 
-    def rank(stream: VideoStream) -> tuple[bool, bool]:
-        return _is_picture(stream, longest), not stream.disposition & Disposition.default
+    def rank(stream: VideoStream) -> tuple[bool, bool, bool]:
+        flags = stream.disposition
+        return bool(flags & Disposition.dependent), _is_picture(stream, longest), not flags & Disposition.default
 
     return min(videos, key=rank)
 

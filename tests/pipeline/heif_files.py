@@ -51,13 +51,18 @@ class Coding:
     tiles: list[bytes]
 
 
-def hevc(folder: Path) -> Coding:
+def nclx(matrix: int, full_range: bool) -> bytes:
+    """Colours as of BT.709, but for the matrix (ISO/IEC 14496-12, 12.1.5)."""
+    return box(b"colr", b"nclx", struct.pack(">HHHB", 1, 1, matrix, full_range << 7))
+
+
+def hevc(folder: Path, form: str = "yuv420p") -> Coding:
     tiles, configuration = [], b""
     for colour in COLOURS:
         path = folder / f"{colour}.mp4"
         source = f"color={colour}:s={TILE}x{TILE}:d=0.04"
         encode = ["-frames:v", "1", "-c:v", "libx265", "-x265-params", "log-level=none:lossless=1"]
-        ffmpeg("-f", "lavfi", "-i", source, *encode, "-pix_fmt", "yuv420p", "-tag:v", "hvc1", str(path))
+        ffmpeg("-f", "lavfi", "-i", source, *encode, "-pix_fmt", form, "-tag:v", "hvc1", str(path))
         configuration = _box_in(path.read_bytes(), b"hvcC")
         with av.open(str(path)) as container:
             tiles.append(b"".join(bytes(packet) for packet in container.demux(video=0)))
@@ -85,9 +90,11 @@ def single(coding: Coding, *properties: bytes) -> bytes:
     return _file(coding, coding.tiles[:1], b"", (TILE, TILE), properties)
 
 
-def grid(coding: Coding, width: int, height: int, *properties: bytes) -> bytes:
-    """All four tiles, cut at the right and at the bottom to the size given, before the properties count."""
-    return _file(coding, coding.tiles, struct.pack(">BBBBHH", 0, 0, 1, 1, width, height), (width, height), properties)
+def grid(coding: Coding, width: int, height: int, *properties: bytes, columns: int = 2, rows: int = 2) -> bytes:
+    """The four tiles over and over, cut at the right and at the bottom to the size given; then the properties count."""
+    tiles = [coding.tiles[number % len(coding.tiles)] for number in range(columns * rows)]
+    layout = struct.pack(">BBBBHH", 0, 0, rows - 1, columns - 1, width, height)
+    return _file(coding, tiles, layout, (width, height), properties)
 
 
 def _file(

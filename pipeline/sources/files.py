@@ -1,0 +1,38 @@
+"""The feed that fits a file: of most, one of its streams; of HEIF pictures, all tiles of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.container import ContainerFeed
+from foveate.pipeline.sources.decoding import Feed
+from foveate.pipeline.sources.heif import Still, still_of
+from foveate.pipeline.sources.tiles import TiledFeed
+
+_DERIVED = {"iden", "iovl", "tmap"}  # kinds of items that are made from others, beside grids
+
+
+def open_file(path: Path, settings: SourceSettings) -> Feed:
+    """Open a file. Raises SourceError, in one line."""
+    still = _still(path)
+    if still is not None and still.kind == "grid":
+        return TiledFeed(path, still, settings)
+    if still is not None and still.kind in _DERIVED:
+        raise SourceError(
+            f"{shown(str(path))}: its picture is made from others in a way that cannot be read here ({still.kind}); "
+            "convert it to JPEG or PNG"
+        )
+    return ContainerFeed(path, settings)
+
+
+def _still(path: Path) -> Still | None:
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return still_of(file, path.stat().st_size)
+    except (OSError, ValueError):  # opening it again will say what is wrong
+        return None
