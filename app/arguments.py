@@ -16,16 +16,18 @@ from typing import Any
 import tyro
 from pydantic import ValidationError
 
-from foveate.app.complaints import complaint, nearest
+from foveate.app.complaints import check_count, complaint, nearest
 from foveate.app.flags import LAYOUT, SHORT, chosen, run_flags, spelling, spellings
 from foveate.app.presets import load_preset
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.layouts import Layout, load_layout
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings import MOST_FRAMES, Settings
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII where standard output is not "utf-8"
 _NO_SOURCE = "Missing value for argument 'address'"  # of the flags of ``foveate run``
+_TOO_MANY_DIGITS = "Exceeds the limit"  # of what Python reads as a number
+_LONG_WORD = re.compile(r"(\S{50})(?:\S| (?=\S{40})){20,}")  # which the box has broken into rows
 _STAND_IN = "SOURCE"
 
 
@@ -63,8 +65,7 @@ def run_arguments(arguments: Sequence[str]) -> RunArguments:
 def _sheet(parsed: Any, frames: int | None) -> Sheet | None:
     """The picture that is asked for, of a source of which at most ``frames`` are read."""
     layout = load_layout(parsed.layout)
-    if parsed.show_frame < 0:
-        raise SettingsError(f"--show-frame must be at least 0, got {parsed.show_frame}")
+    check_count("show-frame", parsed.show_frame, 0, MOST_FRAMES - 1)
     if parsed.show_channels is None:
         if parsed.show_frame or parsed.layout != LAYOUT:
             raise SettingsError("--show-frame and --layout need --show-channels FILE, where the picture goes")
@@ -188,6 +189,9 @@ def _one_line(box: str, known: Sequence[str]) -> str:
     """The statement at the top of one of tyro's boxes."""
     rows = dropwhile(_RULE.search, _ANSI.sub("", box).splitlines()[1:])  # the first row is the title
     said = " ".join(row.strip("│ ") for row in takewhile(lambda row: not _RULE.search(row), rows))
+    said = _LONG_WORD.sub(r"\1...", said)
+    if _TOO_MANY_DIGITS in said:
+        return f"{said.removeprefix('Error parsing ').partition(': ')[0]} has thousands of digits"
     kind, _, rest = said.partition(": ")
     word = rest.split(", ")[0]
     if kind == "Unrecognized options":

@@ -8,9 +8,8 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 
 from foveate.app.flags import leaves
-from foveate.pipeline.settings import rule
-
-_LONGEST = 60  # characters of a value that are shown
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.settings import MOST_FRAMES, rule, shown_value
 
 
 def complaint(error: ValidationError, spell: Callable[[tuple[str, ...]], str]) -> str:
@@ -22,10 +21,15 @@ def complaint(error: ValidationError, spell: Callable[[tuple[str, ...]], str]) -
         return f"{spell(keys)} is not a setting; {nearest('.'.join(keys), known)}see foveate run --help for all"
     if not keys:  # a rule that concerns several settings names them itself
         return rule(fault)
-    value = repr(fault["input"])
-    shown = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
     more = error.error_count() - 1
-    return f"{spell(keys)} {rule(fault)}, got {shown}" + (f" (and {more} more)" if more else "")
+    return f"{spell(keys)} {rule(fault)}, got {shown_value(fault['input'])}" + (f" (and {more} more)" if more else "")
+
+
+def check_count(flag: str, number: int, least: int = 1, most: int = MOST_FRAMES) -> None:
+    """Raise SettingsError where what ``--flag`` counts is below ``least`` or above ``most``."""
+    bound = f"least {least}" if number < least else f"most {most}" if number > most else ""
+    if bound:
+        raise SettingsError(f"--{flag} must be at {bound}, got {shown_value(number)}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import Positional, arg
 
+from foveate.app.complaints import check_count
 from foveate.app.exits import Exit
 from foveate.app.standard_error import standard_error
 from foveate.pipeline.colour import picture_rgb
@@ -22,7 +23,7 @@ from foveate.pipeline.encoders.pca import COMPONENTS, Projection, save_projectio
 from foveate.pipeline.encoders.regions import longest_side, regions
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.settings import ClipSettings, SourceSettings, settings_problem
+from foveate.pipeline.settings import ClipSettings, SourceSettings, settings_problem, shown_value
 from foveate.pipeline.sinks.destination import try_writing, write_whole
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.address import exists
@@ -31,7 +32,8 @@ _SOURCES = "Pictures and videos of the kind that will be looked at; numbered pic
 _OUT = "Where the components go."
 _COMPONENTS = "How many, 1 to 16."
 _EVERY = "Frames of a video from one that is used to the next."
-_MOST = "At most so many pictures of each source."
+_PICTURES = "At most so many pictures of each source."
+_LARGEST = 30_000  # of the steps and of the pictures: their product is a number of frames that can be counted
 
 
 def _help(setting: str) -> str:
@@ -49,7 +51,7 @@ def fit_pca(
     device: Annotated[str | None, arg(metavar="cpu|cuda", help=_help("device"))] = None,
     components: Annotated[int, arg(metavar="N", help=_COMPONENTS)] = COMPONENTS,
     every: Annotated[int, arg(metavar="N", help=_EVERY)] = 30,
-    most: Annotated[int, arg(metavar="N", help=_MOST)] = 200,
+    most: Annotated[int, arg(metavar="N", help=_PICTURES)] = 200,
 ) -> int:
     """Fit what --clip.pca needs, once per model: 16 numbers that stand for an embedding.
 
@@ -75,10 +77,9 @@ def _refuse(sources: Sequence[str], out: str, components: int, every: int, most:
     if Path(out).suffix != ".npz":
         raise SettingsError(f"--out must end in .npz, got {out!r}")
     if not 1 <= components <= COMPONENTS:
-        raise SettingsError(f"--components must be 1 to {COMPONENTS}, got {components}")
+        raise SettingsError(f"--components must be 1 to {COMPONENTS}, got {shown_value(components)}")
     for name, value in (("every", every), ("most", most)):
-        if value < 1:
-            raise SettingsError(f"--{name} must be at least 1, got {value}")
+        check_count(name, value, 1, _LARGEST)
 
 
 def _try(sources: Sequence[str], out: str) -> None:

@@ -17,6 +17,7 @@ from foveate.pipeline.sinks.destination import write_whole
 _FILES = "What Lessons.save wrote: the channels under each token, and the attention paid to it."
 _OUT = "Where the weights go, for --score.scorer linear --score.weights FILE.toml."
 _RIDGE = "Penalty on the squared weights, per token: higher shrinks them more."
+_MOST_RIDGE = 1e12  # weights are 0 long before
 
 
 def fit(
@@ -28,8 +29,8 @@ def fit(
 
     The weights predict, from the channels under a token, the attention that the model pays to it.
     """
-    if not ridge > 0:
-        raise SettingsError(f"--ridge must be positive, got {ridge}")
+    if not 0 < ridge <= _MOST_RIDGE:
+        raise SettingsError(f"--ridge must be above 0 and at most {_MOST_RIDGE:g}, got {ridge}")
     if Path(out).suffix.lower() != ".toml":
         raise SettingsError(f"--out {out!r} must end in .toml")
     table = read_lessons(Path(name) for name in files)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import foveate.configs
 from foveate.app.complaints import complaint, nearest
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.small_files import small_toml
 
 
 def presets() -> dict[str, Path]:
@@ -47,12 +47,8 @@ def _find(name: str) -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors put a mark before the text
+        return small_toml(path)
     except OSError as error:
         raise SettingsError(f"cannot read the configuration {path}: {error.strerror}") from error
-    except RecursionError:
-        raise SettingsError(f"{path} is not valid TOML: it is nested too deeply") from None
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{path} is not a TOML file: it is not text") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error

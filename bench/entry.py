@@ -8,6 +8,7 @@ from pathlib import Path
 
 from av.error import FFmpegError
 
+from foveate.app.complaints import check_count
 from foveate.bench.case import RedCheckError
 from foveate.pipeline.errors import FoveateError, SettingsError
 
@@ -34,7 +35,6 @@ def check_folders(**outputs: str | None) -> None:
 
 
 def check_least(least: int, **numbers: int) -> None:
-    """Raise SettingsError for a number below ``least``."""
+    """Raise SettingsError for a number below ``least``, or beyond any that can be counted to."""
     for flag, number in numbers.items():
-        if number < least:
-            raise SettingsError(f"--{flag} must be at least {least}, got {number}")
+        check_count(flag, number, least)

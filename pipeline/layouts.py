@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 import foveate.configs
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.small_files import small_toml
 
 Layout = tuple[str, ...]  # names of channels; their places in it are their places in the stack
 
@@ -30,7 +30,7 @@ def load_layout(name: str) -> Layout:
     if name not in known and path.suffix != ".toml":
         raise SettingsError(f"{name!r} is neither a layout nor a TOML file; layouts are {', '.join(known)}")
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        content = small_toml(path)
     except OSError as error:
         raise SettingsError(f"cannot read the layout {path}: {error.strerror}") from None
     except ValueError as error:  # not text, or not TOML

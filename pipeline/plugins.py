@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.small_files import refuse_endless
 
 
 def load_function(name: str) -> Callable[..., Any]:
@@ -28,6 +29,7 @@ def load_function(name: str) -> Callable[..., Any]:
 
 
 def _from_file(path: Path) -> ModuleType:
+    refuse_endless(path)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

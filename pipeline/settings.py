@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from foveate.pipeline.cascade.linear_scorer import read_scorer
@@ -13,17 +14,36 @@ from foveate.pipeline.channels import CHANNELS, OPTIONAL_CHANNELS
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.phrase import parse
 
+MOST_FRAMES = 1_000_000_000
+"""Frames that a setting may count: more than a year of 30 a second, and a number that the GPU's registers hold."""
+_MOST_THREADS = 256
+_SHOWN = 60  # characters of a value in a message
+
 
 class _Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    """Numbers are numbers, finite ones, and switches are true or false: no kind stands in for another."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, strict=True, allow_inf_nan=False
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, value: Any, info: ValidationInfo) -> Any:
+        """NumPy's scalars as Python's; no 1.0 or true where 1 is one of a few numbers to choose from."""
+        value = value.item() if isinstance(value, np.generic) else value
+        annotation = cls.model_fields[str(info.field_name)].annotation
+        if get_origin(annotation) is Literal and isinstance(value, (bool, float)):
+            raise ValueError(f"must be {' or '.join(map(repr, get_args(annotation)))}")
+        return value
 
 
 class SourceSettings(_Group):
     """What is read."""
 
-    stream: int | None = Field(None, ge=0)
+    stream: int | None = Field(None, ge=0, le=65_535)
     """Which of the file's video streams, counted from 0. Default: the one the file marks as default."""
-    frames: int | None = Field(None, ge=1)
+    frames: int | None = Field(None, ge=1, le=MOST_FRAMES)
     """Stop after this many frames."""
     rate: float = Field(25.0, ge=1e-5, le=1000)
     """Frames per second where the source has no times: image sequences and raw streams."""
@@ -34,7 +54,7 @@ class ChangeSettings(_Group):
 
     threshold: float = Field(3.0, ge=0, le=255)
     """Mean absolute difference of an 8x8 block, in 8-bit units, above which its tile is dirty."""
-    keyframe_interval: int = Field(30, ge=1)
+    keyframe_interval: int = Field(30, ge=1, le=MOST_FRAMES)
     """Frames between periodic keyframes."""
     cut_share: float = Field(0.6, gt=0, le=1)
     """A scene cut needs at least this share of tiles changed ..."""
@@ -53,7 +73,7 @@ class CacheSettings(_Group):
     """Flow below this confidence is not followed: the cell is recomputed."""
     blend: float = Field(0.3, ge=0, lt=1)
     """Weight of the previous score, carried along the flow at full confidence."""
-    max_age: int = Field(30, ge=1)
+    max_age: int = Field(30, ge=1, le=MOST_FRAMES)
     """Frames after which a cached cell is recomputed in any case."""
 
 
@@ -87,7 +107,7 @@ class AllocationSettings(_Group):
     memory: Literal["frame", "stream"] = "frame"
     """frame: every frame stands alone. stream: the reader keeps earlier tokens, and tokens are spent only
     where its picture is wrong."""
-    min_gain: float = Field(64.0, ge=0)
+    min_gain: float = Field(64.0, ge=0, le=1e15)
     """Least weighted squared error (8-bit units squared, summed over pixels) that a token must remove."""
     merge: Literal[1, 2] = 1
     """2: whole 2x2 groups of tokens, as Qwen-style models need."""
@@ -143,9 +163,9 @@ class ClipSettings(_Group):
     resolution: int | None = Field(None, ge=16, le=4096)
     """Pixels to which the longer side of what is encoded at once is scaled. Default: the model's own for windows, twice
     as much for the whole picture."""
-    window: int = Field(448, ge=32)
+    window: int = Field(448, ge=32, le=65_536)
     """Side of a window in pixels of the video."""
-    interval: int = Field(4, ge=1)
+    interval: int = Field(4, ge=1, le=MOST_FRAMES)
     """Frames after which a changed region is encoded again, if not earlier."""
     stale: float = Field(0.3, ge=0, le=1)
     """Share of a region's cells that the flow may lose before it is encoded again."""
@@ -153,7 +173,7 @@ class ClipSettings(_Group):
     """Wait for each encoding, so that two runs are equal. Default: for files; live sources go on with older ones."""
     device: str | None = Field(None, pattern=r"^(cpu|cuda(:\d+)?)$")
     """Where the model runs: cpu, or cuda in half precision. Default: cuda where torch finds a GPU."""
-    threads: int | None = Field(None, ge=1)
+    threads: int | None = Field(None, ge=1, le=_MOST_THREADS)
     """Threads of the model on the CPU. Default: all processors but one, which is left to the video."""
 
 
@@ -163,13 +183,13 @@ class OcrSettings(_Group):
     resolution: int | None = Field(None, ge=32, le=4096)
     """Pixels to which the longer side of the picture is scaled for it; it finds letters that are then 11 pixels high.
     Default: its own, at most 960."""
-    interval: int = Field(4, ge=1)
+    interval: int = Field(4, ge=1, le=MOST_FRAMES)
     """Frames after which a changed picture is looked at again, if not earlier."""
     stale: float = Field(0.3, ge=0, le=1)
     """Share of the picture's cells that the flow may lose before it is looked at again."""
     wait: bool | None = None
     """Wait for each look, so that two runs are equal. Default: for files; live sources go on with older text."""
-    threads: int | None = Field(None, ge=1)
+    threads: int | None = Field(None, ge=1, le=_MOST_THREADS)
     """Threads of the detector. Default: all processors but one, at most 4."""
 
 
@@ -185,9 +205,9 @@ class Settings(_Group):
 
     budget: int = Field(273, ge=1, le=1_000_000)
     """Most tokens per frame."""
-    query: tuple[str, ...] = ()
+    query: tuple[str, ...] = Field((), strict=False)
     """What to look for, in words; a minus sign before them: what not to; :0.5 behind them: with this weight."""
-    query_image: tuple[str, ...] = ()
+    query_image: tuple[str, ...] = Field((), strict=False)
     """Picture files that show what to look for."""
     encoder: Literal["attributes", "open_clip"] = "attributes"
     """What understands queries. attributes: names of colours, dark, bright, moving, still, text, places, sizes.
@@ -201,7 +221,7 @@ class Settings(_Group):
     """What does the pixel work; auto takes the GPU where it works."""
     analysis_level: int = Field(2, ge=0, le=2)
     """Pyramid level at which the channels are kept: 0 is full resolution, 2 a quarter of it."""
-    maps: tuple[str, ...] = ()
+    maps: tuple[str, ...] = Field((), strict=False)
     """Channels to hand out with each selection as maps over the Grid; "score" is the final score."""
     patches: bool = False
     """Sample the tokens' pixels as well."""
@@ -280,7 +300,16 @@ def settings_problem(error: ValidationError) -> str:
         return rule(first)
     if first["type"] == "extra_forbidden":
         return f"unknown setting {field!r}"
-    return f"{field} {rule(first)}, got {first['input']!r}"
+    return f"{field} {rule(first)}, got {shown_value(first['input'])}"
+
+
+def shown_value(value: object) -> str:
+    """A value as a message shows it: in one line, and no longer than a line has room for."""
+    try:
+        text = repr(value)
+    except ValueError:  # of Python's, which writes no longer numbers
+        return "a number of thousands of digits"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def rule(fault: ErrorDetails) -> str:

@@ -26,7 +26,7 @@ from foveate.pipeline.live.target import is_live
 from foveate.pipeline.query.asked import Asked, asked, compiled_queries
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
-from foveate.pipeline.settings import Settings, settings_problem
+from foveate.pipeline.settings import Settings, settings_problem, shown_value
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.timing import StageReport
 
@@ -51,8 +51,8 @@ def open_stream(
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
     of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError.
     """
-    source = os.fspath(source)
-    settings = _asked_by(sinks, _overridden(settings or Settings(), overrides))
+    source = _address(source)
+    settings = _asked_by(sinks, _overridden(_base(settings), overrides))
     feedback = Feedback()
     queries = asked(settings)
     for note in queries.notes if queries else ():
@@ -65,6 +65,23 @@ def open_stream(
     else:
         opened, decode_shares = open_decoder(engine, source, settings.source)
     return Stream(opened, settings, engine, feedback, sinks, decode_shares, queries)
+
+
+def _address(source: object) -> str:
+    """The source as text. Raises SettingsError for what is none."""
+    path = source.__fspath__() if isinstance(source, os.PathLike) else source
+    if not isinstance(path, str):
+        raise SettingsError(f"source must be a path or an address, as text or a Path, got {shown_value(source)}")
+    return path
+
+
+def _base(settings: object) -> Settings:
+    """The settings that the keywords change. Raises SettingsError."""
+    if settings is None or isinstance(settings, Settings):
+        return settings or Settings()
+    raise SettingsError(
+        f"settings must be a Settings, got {shown_value(settings)}; single ones are keywords, such as budget=100"
+    )
 
 
 def _overridden(settings: Settings, overrides: Mapping[str, object]) -> Settings:

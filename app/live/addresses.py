@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.small_files import small_text
 from foveate.pipeline.sources.address import redact
 
 _ENVIRONMENT = "env:"
@@ -27,7 +28,7 @@ def resolved(address: str) -> str:
     if address.startswith(_FILE):
         path = Path(address.removeprefix(_FILE))
         try:
-            found = path.read_text(encoding="utf-8").strip()
+            found = small_text(path).strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise SettingsError(f"the address in {path} cannot be read: {reason}") from None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foveate.app.arguments import parsed_settings
+from foveate.app.complaints import check_count
 from foveate.app.console import Console
 from foveate.app.flags import live_flags
 from foveate.app.live.addresses import hide_in_title, resolved
@@ -19,6 +20,7 @@ from foveate.pipeline.sources.address import shown
 
 _STANDARD_OUTPUT = "-"
 _NEVER = Rotation()
+_MOST_KEPT = 999_999  # files, whose numbers have six digits
 _NUMBER = "{}"  # in an output's name, stands for the source's number
 
 
@@ -77,8 +79,8 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
 def _rotation(parsed: object, outputs: Sequence[str]) -> Rotation:
     """How files are set aside. Raises SettingsError, also where there is none."""
     rotate, keep = getattr(parsed, "rotate", None), getattr(parsed, "keep", None)
-    if keep is not None and keep < 1:
-        raise SettingsError(f"--keep must be at least 1, got {keep}")
+    if keep is not None:
+        check_count("keep", keep, 1, _MOST_KEPT)
     size, seconds = (None, None) if rotate is None else size_or_seconds(rotate, "--rotate")
     if (rotate, keep) != (None, None) and set(outputs) <= {_STANDARD_OUTPUT}:
         raise SettingsError("--rotate and --keep set files aside, and no output is a file; name one with --out")

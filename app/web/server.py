@@ -10,6 +10,7 @@ from pathlib import Path
 
 from foveate.app.web.gallery import Exhibit
 from foveate.pipeline.errors import EngineError, SettingsError
+from foveate.pipeline.small_files import small_text
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _PATIENCE = 2.0  # seconds that the server gets to end
@@ -72,7 +73,7 @@ def _is_loopback(host: str) -> bool:
 
 def _token_in(name: str) -> str:
     try:
-        token = Path(name).read_text(encoding="utf-8").strip()
+        token = small_text(Path(name)).strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SettingsError(f"--web-token {name!r} cannot be read: {reason}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from foveate.pipeline.cascade.problem import Map, Tokens
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.program import Program
 from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import shown_value
 
 _REMEMBERED = 64  # frames whose tokens can still be given attention
 _FARTHEST = 1_000_000  # pixels of a gaze from the picture's corner, on either axis
@@ -48,6 +50,17 @@ class Fed:
         return self.gaze_moved or self.budget_changed or self.query_changed or self.attention is not None
 
 
+def _point(values: tuple[object, object]) -> tuple[float, float]:
+    """Two numbers of any make, as Python's. Raises ValueError for what is none, or beyond a million."""
+    try:
+        x, y = (float(value) for value in values if not isinstance(value, (bool, np.bool_, str, bytes)))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        x = y = math.nan
+    if not (abs(x) <= _FARTHEST and abs(y) <= _FARTHEST):
+        raise ValueError(f"gaze must be two numbers from {-_FARTHEST} to {_FARTHEST}, got {shown_value(values)}")
+    return x, y
+
+
 class Feedback:
     """A mailbox between the caller's thread and the Cascade. What is fed in counts from the next frame on."""
 
@@ -68,8 +81,7 @@ class Feedback:
 
     def set_gaze(self, point: tuple[float, float] | None) -> None:
         """Look at (x, y), in level-0 pixels; None: nowhere in particular. Raises ValueError for what is far off."""
-        if point is not None and not (np.abs(point) <= _FARTHEST).all():
-            raise ValueError(f"gaze must be two numbers from {-_FARTHEST} to {_FARTHEST}, got {point}")
+        point = None if point is None else _point(point)
         with self._lock:
             self._gaze, self._gaze_moved = point, True
             self._news = True

@@ -7,7 +7,6 @@ arrays ``channels``, their names, and ``weights`` of one length, and ``bias``, a
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.npz import npz_arrays
+from foveate.pipeline.small_files import SMALL, small_toml
 
 Map = NDArray[np.float32]
 _LARGEST = 1e30  # of a weight: sums of products stay finite in float32
@@ -89,7 +89,7 @@ def write_scorer(path: Path, scorer: LinearScorer, comment: str = "") -> None:
 
 
 def _toml(path: Path) -> tuple[dict[str, Any], Any]:
-    content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    content = small_toml(path)
     unknown = content.keys() - {"bias", "weights"}
     if unknown:
         raise ValueError(f"it may hold bias and [weights], not {sorted(unknown)[0]!r}")
@@ -100,7 +100,7 @@ def _toml(path: Path) -> tuple[dict[str, Any], Any]:
 
 
 def _npz(path: Path) -> tuple[dict[str, Any], Any]:
-    content = npz_arrays(path)
+    content = npz_arrays(path, most=SMALL)
     names, weights, bias = content["channels"], content["weights"], content.get("bias", np.zeros(()))
     if names.dtype.kind != "U" or names.ndim != 1 or weights.shape != names.shape or bias.size != 1:
         raise ValueError("channels must be a list of names, weights one of as many numbers, bias a number")

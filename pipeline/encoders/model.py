@@ -16,6 +16,7 @@ import numpy as np
 from foveate.pipeline.encoders.base import ImageTextEncoder, Picture, Vectors, unit
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.settings import ClipSettings
+from foveate.pipeline.small_files import refuse_endless
 
 _log = logging.getLogger(__name__)
 _SHARPEST = 100.0  # CLIP's own limit of what likeness is multiplied with (Radford et al. 2021)
@@ -36,6 +37,7 @@ def open_model(settings: ClipSettings) -> ImageTextEncoder:
             f"encoder 'open_clip' needs {error.name}: install the extra foveate[clip], or use --encoder attributes"
         ) from None
     name = _named(settings.model, open_clip.list_models())
+    _refuse_endless(settings.weights)
     device = settings.device or ("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise EngineError(f"clip.device {device!r}: torch finds no GPU; use --clip.device cpu")
@@ -47,6 +49,15 @@ def open_model(settings: ClipSettings) -> ImageTextEncoder:
         model = _loaded(open_clip, name, settings, device)
         tokenizer = _tokenizer(open_clip, name)
     return _OpenClip(torch, model, tokenizer, f"{Path(settings.model).name} {_fingerprint(model)}", device)
+
+
+def _refuse_endless(weights: str | None) -> None:
+    if weights is None or not Path(weights).exists() or Path(weights).is_dir():
+        return
+    try:
+        refuse_endless(Path(weights))
+    except OSError as error:
+        raise SettingsError(f"clip.weights {weights!r} cannot be read: {error.strerror}") from None
 
 
 def _named(model: str, known: Sequence[str]) -> str:

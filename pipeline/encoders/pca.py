@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,11 @@ import numpy as np
 
 from foveate.pipeline.encoders.base import Vectors
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.npz import npz_arrays
 
 COMPONENTS: Final = 16  # channels clip0 to clip15
 _FORMAT: Final = 1
+_LARGEST: Final = 2**24  # bytes: 16 vectors of more than 100,000 numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,12 +82,11 @@ def load_projection(path: Path, encoder: str, dimension: int) -> Projection:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        return npz_arrays(path, most=_LARGEST)
     except OSError as error:
         raise SettingsError(f"cannot read the PCA file {path}: {error.strerror or 'it is no .npz file'}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError):
-        raise SettingsError(f"{path} is not a file of foveate fit-pca: it is no .npz file") from None
+    except ValueError as error:
+        raise SettingsError(f"{path} is not a file of foveate fit-pca: {error}") from None
 
 
 def _refuse(path: Path, projection: Projection, encoder: str, dimension: int) -> None:

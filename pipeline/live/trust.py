@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import ssl
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import LiveSettings
+from foveate.pipeline.small_files import refuse_endless
 
 _PORTS = {"https": 443, "rtsps": 322}
 
@@ -27,10 +29,10 @@ def distrust(url: str, settings: LiveSettings, limit: float) -> str | None:
 
     For after a failure: libav does not tell why.
     """
-    parts = urlsplit(url)
-    if not settings.verify or parts.scheme not in _PORTS or parts.hostname is None:
-        return None
     try:
+        parts = urlsplit(url)
+        if not settings.verify or parts.scheme not in _PORTS or parts.hostname is None:
+            return None
         with (
             socket.create_connection((parts.hostname, parts.port or _PORTS[parts.scheme]), limit) as plain,
             _context(settings).wrap_socket(plain, server_hostname=parts.hostname),
@@ -44,6 +46,8 @@ def distrust(url: str, settings: LiveSettings, limit: float) -> str | None:
 
 def _context(settings: LiveSettings) -> ssl.SSLContext:
     try:
+        if settings.ca_file is not None:
+            refuse_endless(Path(settings.ca_file))
         return ssl.create_default_context(cafile=settings.ca_file)
     except (OSError, ssl.SSLError) as error:
         reason = "it holds no certificate in PEM" if isinstance(error, ssl.SSLError) else error.strerror

@@ -9,7 +9,7 @@ from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.encoder import Compiled, QueryEncoder
 from foveate.pipeline.query.phrase import LONGEST, Phrase, parse, shortened
 from foveate.pipeline.query.program import Program
-from foveate.pipeline.settings import QUERY_MAP, Settings
+from foveate.pipeline.settings import QUERY_MAP, Settings, shown_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,8 +50,9 @@ def compiled_queries(encoder: QueryEncoder, queries: Sequence[str], images: Sequ
 
     Raises SettingsError, SourceError.
     """
-    if isinstance(queries, str):
-        raise SettingsError(f"query must be a list of texts, got {shortened(queries)!r}")
+    texts = isinstance(queries, Sequence) and all(isinstance(query, str) for query in queries)
+    if not texts or isinstance(queries, str):
+        raise SettingsError(f"query must be a list of texts, got {shown_value(queries)}")
     if not queries and not images:
         return Compiled(None)
     try:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.small_files import awaited
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.opacity import opaque
 
@@ -30,7 +31,11 @@ class Example(NamedTuple):
 
 def example(path: str) -> Example:
     """The first picture of a file. Raises SourceError, also where all of it is transparent."""
-    rgb = _first(path)
+    try:
+        with awaited(Path(path)):
+            rgb = _first(path)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
     shows = opaque(Path(path)) if Path(path).is_file() else None  # numbered pictures and pipes: as they are
     if shows is None:
         return Example(rgb, np.ones(rgb.shape[:2], np.bool_))

@@ -15,6 +15,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError, SettingsError, SinkError
 from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import AllocationSettings, CacheSettings, ChangeSettings, ScoreSettings, Settings
 
 STREAM = AllocationSettings(memory="stream")
@@ -314,6 +315,77 @@ def test_a_gaze_must_be_somewhere_near(wrong):
         Feedback().set_gaze((0.0, wrong))
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (None, 0),
+        (0, None),
+        (1j, 0),
+        (True, 0),
+        ("1", 2),
+        (b"1", 2),
+        ([1], 2),
+        pytest.param((10**5000, 1), id="huge"),
+        (0, float("nan")),
+    ],
+)
+def test_a_gaze_is_two_numbers(samples, wrong):
+    with (
+        open_stream(str(samples / "tree.mp4")) as stream,
+        pytest.raises(ValueError, match="gaze must be two numbers from -1000000 to 1000000, got"),
+    ):
+        stream.set_gaze(*wrong)
+
+
+def test_a_gaze_of_thousands_of_digits_is_told():
+    with pytest.raises(ValueError, match="gaze must be two numbers from -1000000 to 1000000, got a number of"):
+        Feedback().set_gaze((10**5000, 1))
+
+
+def test_a_gaze_may_be_numbers_of_numpy():
+    feedback = Feedback()
+    feedback.set_gaze((np.float32(2.5), np.int64(7)))
+    gaze = feedback.take(Geometry(64, 48)).gaze
+    assert gaze == (2.5, 7.0)
+    assert {type(value) for value in gaze} == {float}
+
+
+@pytest.mark.parametrize(
+    "wrong", ["red", b"red", ["red", 5], [b"red"], 5, None, {"red": 1}, {"red"}, iter(["red"]), [["red"]]]
+)
+def test_a_query_is_a_list_of_texts(samples, wrong):
+    with (
+        open_stream(str(samples / "tree.mp4"), query=["red"]) as stream,
+        pytest.raises(ValueError, match="query must be a list of texts, got "),
+    ):
+        stream.set_query(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["7", 7.0, True, None, 2**63, -1, pytest.param(10**5000, id="huge")])
+def test_a_budget_and_an_interval_are_whole_numbers_in_bounds(samples, wrong):
+    with open_stream(str(samples / "tree.mp4")) as stream:
+        with pytest.raises(ValueError, match="budget must be"):
+            stream.set_budget(wrong)
+        with pytest.raises(ValueError, match=r"change\.keyframe_interval must be"):
+            stream.set_keyframe_interval(wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("x", "stream"), "settings must be a Settings, got 'stream'; single ones are keywords, such as budget=100"),
+        (("x", {"budget": 100}), "settings must be a Settings, got {'budget': 100}; single ones are keywords"),
+        ((b"x",), "source must be a path or an address, as text or a Path, got b'x'"),
+        ((None,), "source must be a path or an address, as text or a Path, got None"),
+        ((["x"],), "source must be a path or an address, as text or a Path, got ['x']"),
+    ],
+)
+def test_what_is_opened_has_the_right_type(arguments, said):
+    with pytest.raises(SettingsError) as caught:
+        open_stream(*arguments)
+    assert str(caught.value).startswith(said)
+
+
 def test_attention_lands_on_the_tokens_it_was_given_to():
     feedback = Feedback()
     run = select([scene(1)] * 4, Settings(maps=("attention", "prev_attention")), feedback)
@@ -367,8 +439,8 @@ def test_a_stream_that_nobody_holds_any_more_leaves_no_thread_and_no_file(sample
 def test_what_is_changed_mid_stream_is_the_checked_value(samples):
     with open_stream(str(samples / "tree.mp4"), source={"frames": 20}) as stream:
         next(stream)
-        stream.set_budget("7")
-        stream.set_keyframe_interval("5")
+        stream.set_budget(np.int64(7))
+        stream.set_keyframe_interval(np.int8(5))
         late = [selection for selection in stream if selection.index > 8]
     assert {len(selection) <= 7 for selection in late} == {True}
     assert [selection.index for selection in late if selection.keyframe == "periodic"] == [10, 15]
