@@ -17,21 +17,35 @@ ASIDE = np.float32(0.1)
 """What the finest detail, that of LOD 0 against LOD 1, counts in cells without any participation."""
 
 
-def with_prior(errors: Sequence[Map], hidden: Map, participation: Map) -> tuple[Map, ...]:
+def with_prior(errors: Sequence[Map], finest: Map, hidden: Map, participation: Map) -> tuple[Map, ...]:
     """Squared errors of LODs 1, 2, 3, 4 of each cell, with what a query may find hidden there: float32[grid] each.
 
     Pictures without detail would show it nowhere: a plain red car would stay coarse. At LOD l, 1 - 4**-l of ``hidden``
     is added; so each step to finer tokens takes away as much per token. Where nothing is asked for, the detail that
-    only LOD 0 shows counts less, down to ASIDE: LOD 1 will do for a background.
+    only LOD 0 shows, ``finest``, counts less, down to ASIDE: LOD 1 will do for a background.
     """
-    aside = _aside(errors[0], participation)
-    return tuple(error - aside + hidden * np.float32(1 - 0.25**lod) for lod, error in enumerate(errors, 1))
+    aside = _aside(finest, participation)
+    return tuple(
+        np.maximum(error - aside, 0) + hidden * np.float32(1 - 0.25**lod) for lod, error in enumerate(errors, 1)
+    )
 
 
-def held_with_prior(kept: Map, lod: NDArray[np.uint8], finest: Map, hidden: Map, participation: Map) -> Map:
-    """The same for what the reader holds, by the LOD at which it saw each cell last. ``finest``: the error of LOD 1."""
-    counts = np.maximum(kept - _aside(finest, participation), 0)
+def held_with_prior(
+    kept: Map, lod: NDArray[np.uint8], ghosts: Map, finest: Map, hidden: Map, participation: Map
+) -> Map:
+    """The same for what the reader holds, by the LOD at which it saw each cell last; errors count ``ghosts`` times."""
+    counts = np.maximum(kept - _aside(finest, participation), 0) * ghosts
     return counts + hidden * (np.float32(1) - np.float32(0.25) ** lod.astype(np.float32))
+
+
+def ghosts(marked: Map, participation: Map, weight: Map) -> Map:
+    """How many times the error counts where the reader may see something that took part and has gone: at least 1.
+
+    A cell's weight grows by as much as the square of its participation fell since the reader saw it, from ``marked``:
+    what is hidden counts by that square. Seeing the cell once more, however coarsely, ends it.
+    """
+    fallen = np.maximum(marked * marked - participation * participation, 0)
+    return np.asarray(1 + fallen / np.maximum(weight, np.float32(1e-6)), np.float32)
 
 
 def _aside(finest: Map, participation: Map) -> Map:

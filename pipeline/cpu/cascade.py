@@ -15,7 +15,7 @@ from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.ledger import Ledger
 from foveate.pipeline.cascade.loaded import Loaded
-from foveate.pipeline.cascade.prior import held_with_prior, hidden_error, with_prior
+from foveate.pipeline.cascade.prior import ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy, top_lod
@@ -220,20 +220,22 @@ class _Cascade:
 
     def _allocate(self, state: State, upper: UpperLevels, scored: _Scored, fed: Fed) -> Tokens:
         update, levels, settings = state.update, state.levels, self._settings
-        kept = None
+        kept, errors = None, upper.errors(state.errors)
         if self._reader is not None and update.forgets:
             self._reader.forget()  # it holds nothing, so this frame stands alone and covers the picture
         elif self._reader is not None:
-            kept = self._reader.compare(levels, update.written)
+            kept = self._reader.compare(levels, update.written, update.changed)
+            errors = self._reader.known(errors)
         score = scored.scores.score
         weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
         weight = weight * self._geometry.inside
-        errors, taking = upper.errors(state.errors), scored.scores.participation
+        taking = scored.scores.participation
         if taking is not None:
-            hidden = hidden_error(taking, weight)
-            errors = with_prior(errors, hidden, taking)
+            prior = state.errors[0], hidden_error(taking, weight), taking
+            errors = with_prior(errors, *prior)
             if self._reader is not None and kept is not None:
-                kept = held_with_prior(kept, self._reader.lod, state.errors[0], hidden, taking)
+                gone = ghosts(self._reader.marked(taking), taking, weight)
+                kept = held_with_prior(kept, self._reader.lod, gone, *prior)
         problem = Problem(
             self._geometry,
             fed.budget or settings.budget,
@@ -247,7 +249,7 @@ class _Cascade:
         )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
-            self._reader.paint(levels, upper, tokens)
+            self._reader.paint(levels, upper, tokens, taking)
         return tokens
 
     def _selection(self, state: State, upper: UpperLevels, scored: _Scored, tokens: Tokens, fed: Fed) -> Selection:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.coverage import cells_under, groups
-from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.cascade.problem import Map, Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.sampling import Index
 from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks
 from foveate.pipeline.native.paint import paint_tokens, paint_upper
-from foveate.pipeline.native.reader import reader_error
+from foveate.pipeline.native.reader import note_shown, reader_error
 
 _NEVER_SEEN = 255  # coarser than any LOD
 
@@ -29,36 +30,82 @@ class Reader:
         self.seen = np.zeros(geometry.grid, np.bool_)  # cells of which the reader holds anything
         self.lod = np.full(geometry.grid, _NEVER_SEEN, np.uint8)  # at which the reader saw each cell last
         self.error = np.full(geometry.grid, UNSEEN, np.float32)
+        self._outdated = np.zeros(geometry.grid, np.bool_)  # cells whose pixels changed since it saw them
+        self._marked = np.zeros(geometry.grid, np.float32)  # the greatest participation since it saw each cell last
+        self._left = np.zeros((TOP_LEVEL, *geometry.grid), np.float32)  # by LOD, from 1; see known()
+        self._painted = np.zeros(geometry.grid, np.bool_)  # cells, since the last comparison
         self._stale = np.zeros(geometry.tiles, np.bool_)
+        self._changed = np.zeros(geometry.tiles, np.bool_)  # in the frame before
 
     def forget(self) -> None:
         """Start anew: the reader holds nothing."""
         self.seen[:] = False
         self.lod[:] = _NEVER_SEEN
         self.error[:] = UNSEEN
+        self._marked[:] = 0
+        self._left[:] = 0
+        self._painted[:] = False
 
-    def compare(self, levels: Levels, written: Mask) -> NDArray[np.float32]:
-        """Squared error per cell (8-bit units squared, summed over its pixels), after ``written`` tiles changed."""
+    def compare(self, levels: Levels, written: Mask, changed: Mask) -> Map:
+        """Squared error per cell (8-bit units squared, summed over its pixels), after tiles were ``written``.
+
+        Those of them that differed visibly from what the texture held are ``changed``, bool[tiles].
+        """
         tiles = self._stale | written
         if tiles.any():
             truth = [pyramid.pixels for pyramid in levels.planes]
             unseen = float(UNSEEN)
             reader_error(self.planes, truth, levels.weights, self.seen, unseen, self._geometry, tiles, self.error)
+        self._note(changed)
         self._stale[:] = False
         return self.error
 
-    def paint(self, levels: Levels, upper: UpperLevels, tokens: Tokens) -> None:
-        """Show the reader ``tokens``, sampled from ``levels`` and ``upper``."""
+    def _note(self, changed: Mask) -> None:
+        rested = self._changed & ~changed
+        if self._stale.any() or changed.any() or rested.any():
+            about = self._geometry, self._painted, self._outdated, self._left
+            note_shown(changed, rested, self.lod, self.error, *about)
+            self._changed = changed.copy()
+
+    def known(self, errors: Sequence[Map]) -> tuple[Map, ...]:
+        """``errors`` of LODs 1, 2 ..., float32[grid] each, or the greater ones that showing a cell is known to leave.
+
+        Known is what a token of the LOD, or of a finer one, left: until the cell changes, or the change of a tile
+        beside it ends, whose samples a token's rim mixes in. So nothing is shown again for an
+        error that would only stay.
+        """
+        least = np.maximum.accumulate(self._left)
+        return tuple(np.maximum(error, least[min(at, len(least) - 1)]) for at, error in enumerate(errors))
+
+    def marked(self, participation: Map) -> Map:
+        """The greatest ``participation`` of each cell since the reader saw it last, with this frame's: float32[grid].
+
+        It is 0 where the cell's pixels are the same as then.
+        """
+        np.maximum(self._marked, participation, out=self._marked)
+        return self._marked * self._outdated
+
+    def paint(self, levels: Levels, upper: UpperLevels, tokens: Tokens, participation: Map | None = None) -> None:
+        """Show the reader ``tokens``, sampled from ``levels`` and ``upper``.
+
+        ``participation`` is that of the frame, float32[grid]; None without a query.
+        """
         coarse = int(np.count_nonzero(tokens.lod > TOP_LEVEL))  # these come first
         for lod, row, column in zip(*(values[:coarse].tolist() for values in tokens), strict=True):
             for samples, plane, pyramid in zip(upper.planes(lod), self.planes, levels.planes, strict=True):
                 paint_upper(samples, plane, lod - pyramid.base, row, column)
         paint_tokens(levels.pyramids, self.planes, tokens.lod[coarse:], tokens.row[coarse:], tokens.column[coarse:])
+        further = int(tokens.lod.max(initial=0)) - len(self._left)
+        if further > 0:
+            self._left = np.concatenate([self._left, np.zeros((further, *self._geometry.grid), np.float32)])
         for lod, at in groups(tokens):
             self._mark(lod, tokens.row[at], tokens.column[at])
+        if participation is not None:
+            np.copyto(self._marked, participation, where=self._painted)
 
     def _mark(self, lod: int, row: Index, column: Index) -> None:
         painted = cells_under(lod, row, column, self._geometry)
         self.seen |= painted
+        self._painted |= painted
         self.lod[painted] = lod
         self._stale |= as_blocks(np.ascontiguousarray(painted), CELLS_PER_TILE).any(axis=(1, 3))

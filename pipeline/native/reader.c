@@ -1,4 +1,4 @@
-/* How wrong the reader's picture is: squared errors per cell. */
+/* How wrong the reader's picture is: squared errors per cell, and those that showing it at a LOD left. */
 
 #include "native.h"
 
@@ -39,5 +39,39 @@ EXPORT void reader_error(const Plane shown[3], const Plane truth[3], const int32
                                                       b->samples + row * side * b->stride + column * side, b->stride, side);
             }
             error[at] = seen[at] ? (float)sum : unseen;
+        }
+}
+
+/* Whether any of the three tiles that touch the cell from beside is set in ``mask``; a token's rim reaches as far. */
+static int beside(const uint8_t *mask, int32_t row, int32_t column, int32_t rows, int32_t columns)
+{
+    int32_t y = row / CELLS_PER_TILE, x = column / CELLS_PER_TILE;
+    int32_t other_y = row % CELLS_PER_TILE ? y + 1 : y - 1, other_x = column % CELLS_PER_TILE ? x + 1 : x - 1;
+    int32_t within_y = other_y >= 0 && other_y < rows, within_x = other_x >= 0 && other_x < columns;
+    return (within_x && mask[y * columns + other_x]) || (within_y && mask[other_y * columns + x]) ||
+           (within_y && within_x && mask[other_y * columns + other_x]);
+}
+
+/* Keeps ``left`` float32[levels, grid] up to date: the error with which a token of LOD 1, 2 ... left each cell, 0 where
+   none did since its pixels, or those at its rim, changed. ``changed`` and ``rested`` are uint8[tiles]: those that
+   changed now, and those that changed in the frame before and not now. ``painted`` uint8[grid] marks the cells painted
+   since the last call, at ``lod``, and is cleared; ``outdated`` uint8[grid] those that changed since they were. */
+EXPORT void reader_note(const uint8_t *changed, const uint8_t *rested, const uint8_t *lod, const float *error, int32_t rows,
+                        int32_t columns, uint8_t *painted, uint8_t *outdated, float *left, int32_t levels)
+{
+    int64_t count = (int64_t)rows * columns;
+    int32_t tile_rows = rows / CELLS_PER_TILE, tile_columns = columns / CELLS_PER_TILE;
+    for (int32_t row = 0; row < rows; row++)
+        for (int32_t column = 0; column < columns; column++) {
+            int64_t at = (int64_t)row * columns + column;
+            int anew = changed[(row / CELLS_PER_TILE) * tile_columns + column / CELLS_PER_TILE];
+            if (anew || beside(rested, row, column, tile_rows, tile_columns))
+                for (int32_t level = 0; level < levels; level++) left[level * count + at] = 0.0f;
+            if (painted[at]) {
+                if (lod[at] && !anew) left[(lod[at] - 1) * count + at] = error[at];
+                outdated[at] = 0;
+            }
+            outdated[at] |= (uint8_t)anew;
+            painted[at] = 0;
         }
 }

@@ -16,6 +16,7 @@ _reader_error = kernel(
     "reader_error",
     POINTER, POINTER, POINTER, POINTER, POINTER, ctypes.c_float, _INT, _INT, POINTER, POINTER,
 )  # fmt: skip
+_reader_note = kernel("reader_note", POINTER, POINTER, POINTER, POINTER, _INT, _INT, POINTER, POINTER, POINTER, _INT)
 _Planes = Sequence[NDArray[np.uint8]]
 
 
@@ -48,3 +49,26 @@ def reader_error(
     seen_at, error_at = address(seen, np.bool_, geometry.grid), address(error, np.float32, geometry.grid)
     counts = (_INT * 3)(*sides), (ctypes.c_double * 3)(*weights)
     _reader_error(*both, *counts, seen_at, unseen, rows, columns, mask, error_at)
+
+
+def note_shown(
+    changed: Mask,
+    rested: Mask,
+    lod: NDArray[np.uint8],
+    error: NDArray[np.float32],
+    geometry: Geometry,
+    painted: Mask,
+    outdated: Mask,
+    left: NDArray[np.float32],
+) -> None:
+    """Update ``left``, float32[levels, grid], the error with which a token of LOD 1, 2 ... left each cell, and
+    ``outdated``, bool[grid], the cells that changed since they were painted; clear ``painted``, bool[grid].
+
+    ``changed`` and ``rested`` are bool[tiles]: those that changed now, and those that did in the frame before and not
+    now. A change of a cell, or one beside it that has ended, makes its entries of ``left`` 0. See reader.c.
+    """
+    grid, rows, columns = geometry.grid, *geometry.grid
+    tiles = (address(mask, np.bool_, geometry.tiles) for mask in (changed, rested))
+    cells = (address(mask, np.bool_, grid) for mask in (painted, outdated))
+    held = address(lod, np.uint8, grid), address(error, np.float32, grid)
+    _reader_note(*tiles, *held, rows, columns, *cells, address(left, np.float32, (len(left), *grid)), len(left))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cascade.prior import held_with_prior, hidden_error, with_prior
+from foveate.pipeline.cascade.prior import ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.query.asked import asked
@@ -23,7 +23,7 @@ def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a
     participation = row(0.0, 0.2, 0.45, 1.0)
     errors = [row(*[error] * 4) for error in (100, 200, 300, 400)]
     hidden = row(0, 0, 0, 64)
-    found = with_prior(errors, hidden, participation)
+    found = with_prior(errors, errors[0], hidden, participation)
     assert found[0][0] == pytest.approx([10, 50, 100, 148])
     assert found[1][0] == pytest.approx([110, 150, 200, 260])
     assert found[2][0] == pytest.approx([210, 250, 300, 363])
@@ -34,8 +34,17 @@ def test_a_reader_lacks_what_is_hidden_by_the_lod_that_it_saw():
     participation = row(0.0, 0.0, 1.0, 1.0, 1.0)
     hidden = row(0, 0, 64, 64, 64)
     lod = np.array([[0, 0, 0, 1, 4]], np.uint8)
-    held = held_with_prior(row(150, 50, 150, 150, 150), lod, row(*[100] * 5), hidden, participation)
+    as_ever = row(*[1] * 5)
+    held = held_with_prior(row(150, 50, 150, 150, 150), lod, as_ever, row(*[100] * 5), hidden, participation)
     assert held[0] == pytest.approx([60, 0, 150, 198, 213.75])  # 150 - 90; never below nothing; whole where it is asked
+
+
+def test_what_the_reader_believes_and_has_gone_counts_as_what_is_hidden_does():
+    """Of weight 0.5, and relevance that fell from 1 to 0, an error counts 0.5 + 1; where that grew, as ever."""
+    counted = ghosts(row(1.0, 1.0, 0.5, 0.0), row(0.0, 0.5, 0.5, 1.0), row(0.5, 0.25, 0.5, 0.5))
+    assert counted[0] == pytest.approx([3.0, 4.0, 1.0, 1.0])
+    held = held_with_prior(row(150, 150), np.array([[0, 1]], np.uint8), row(3, 1), row(100, 0), row(0, 64), row(0, 1))
+    assert held[0] == pytest.approx([(150 - 90) * 3, 198])
 
 
 def test_what_is_hidden_grows_with_the_square_of_the_relevance_whatever_the_weight():

@@ -67,9 +67,9 @@ def test_a_token_paints_its_level_enlarged_and_nothing_else(scene, lod):
 def test_the_error_is_the_sum_of_squares_and_unseen_cells_count_as_worst(scene):
     geometry, levels, reader = scene
     nothing = np.zeros(geometry.tiles, np.bool_)
-    assert (reader.compare(levels, nothing) == UNSEEN).all()
+    assert (reader.compare(levels, nothing, nothing) == UNSEEN).all()
     reader.paint(levels, NONE, tokens((2, 0, 0), (0, 8, 8)))
-    error = reader.compare(levels, nothing)
+    error = reader.compare(levels, nothing, nothing)
     assert (error[~reader.seen] == UNSEEN).all()
     assert error[8, 8] == 0
     row, column = 2, 3
@@ -86,15 +86,84 @@ def test_what_is_written_later_counts_against_the_reader(scene):
     geometry, levels, reader = scene
     everything = tokens(*((0, row, column) for row in range(geometry.grid[0]) for column in range(geometry.grid[1])))
     reader.paint(levels, NONE, everything)
-    assert (reader.compare(levels, np.zeros(geometry.tiles, np.bool_)) == 0).all()
+    nothing = np.zeros(geometry.tiles, np.bool_)
+    assert (reader.compare(levels, nothing, nothing) == 0).all()
     changed = np.zeros(geometry.tiles, np.bool_)
     changed[1, 2] = True
     chroma = np.full((200 >> levels.cb.base, 300 >> levels.cb.base), 9, np.uint8)
     planes = np.zeros((200, 300), np.uint8), chroma, chroma
     levels.update(planes, changed)
-    error = reader.compare(levels, changed)
+    error = reader.compare(levels, changed, changed)
     assert (error[2:4, 4:6] > 0).all()
     error[2:4, 4:6] = 0
     assert not error.any()
     reader.forget()
-    assert (reader.compare(levels, np.zeros(geometry.tiles, np.bool_)) == UNSEEN).all()
+    assert (reader.compare(levels, nothing, nothing) == UNSEEN).all()
+
+
+def masked(geometry, *tiles):
+    mask = np.zeros(geometry.tiles, np.bool_)
+    for tile in tiles:
+        mask[tile] = True
+    return mask
+
+
+def test_what_a_token_left_is_known_until_its_cell_changes_or_a_change_beside_it_ends(scene):
+    """A token of LOD 2 covers rows and columns 0..3; tile (0, 2) beside it rows 0 and 1 of columns 4 and 5."""
+    geometry, levels, reader = scene
+    nothing, beside = masked(geometry), masked(geometry, (0, 2))
+    guessed = tuple(np.full(geometry.grid, value, np.float32) for value in (1, 2, 3, 4))
+    reader.paint(levels, NONE, tokens((2, 0, 0)))
+    for before, each in zip(guessed, reader.known(guessed), strict=True):
+        np.testing.assert_array_equal(each, before)  # not compared yet
+    error = reader.compare(levels, nothing, nothing).copy()
+    assert (error[:4, :4] > 4).all()  # random noise
+    finest, *coarser = reader.known(guessed)
+    assert (finest == 1).all()
+    for each, guess in zip(coarser, (2, 3, 4), strict=True):
+        np.testing.assert_array_equal(each[:4, :4], error[:4, :4])
+        assert (each[4:] == guess).all()
+        assert (each[:, 4:] == guess).all()
+
+    for _ in range(3):  # as long as it changes, nothing is gained by another look at its rim
+        reader.compare(levels, beside, beside)
+        assert (reader.known(guessed)[1][:4, :4] == error[:4, :4]).all()
+    reader.compare(levels, nothing, nothing)
+    again = reader.known(guessed)[1]
+    assert (again[:3, 3] == 2).all()  # rows 0 and 1 beside it, row 2 at its corner
+    assert again[3, 3] == error[3, 3]
+    assert (again[:4, :3] == error[:4, :3]).all()
+
+    reader.compare(levels, nothing, masked(geometry, (1, 0)))
+    assert (reader.known(guessed)[1][2:4, :2] == 2).all()
+
+
+def test_what_a_coarser_token_left_is_known_beside_what_a_finer_one_did(scene):
+    geometry, levels, reader = scene
+    nothing = masked(geometry)
+    errors = []
+    for lod in (3, 1):
+        reader.paint(levels, NONE, tokens((lod, 0, 0)))
+        errors.append(reader.compare(levels, nothing, nothing)[0, 0].item())
+    assert errors[0] != errors[1]
+    known = [each[0, 0] for each in reader.known([np.zeros(geometry.grid, np.float32)] * 4)]
+    assert known == [errors[1], errors[1], max(errors), max(errors)]
+
+
+def test_the_reader_remembers_what_a_query_marked_since_it_looked_where_that_changed(scene):
+    geometry, levels, reader = scene
+    rising = np.linspace(0, 1, geometry.grid[0] * geometry.grid[1], dtype=np.float32).reshape(geometry.grid)
+    none, nothing, changed = np.zeros_like(rising), masked(geometry), masked(geometry, (1, 1))
+    reader.paint(levels, NONE, tokens((1, 1, 1), (0, 6, 6)), none)
+    reader.compare(levels, nothing, nothing)
+    assert not reader.marked(rising).any()  # nothing has changed
+    reader.compare(levels, changed, changed)
+    marked = reader.marked(none)
+    assert (marked[2:4, 2:4] == rising[2:4, 2:4]).all()
+    assert np.count_nonzero(marked) == 4
+    reader.paint(levels, NONE, tokens((0, 2, 2)), none)
+    reader.compare(levels, nothing, nothing)
+    marked[2, 2] = 0
+    assert (reader.marked(none) == marked).all()
+    reader.forget()
+    assert not reader.marked(none).any()
