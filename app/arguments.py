@@ -50,6 +50,7 @@ class RunArguments:
     overlay: str | None = None
     quiet: bool = False
     sheet: Sheet | None = None
+    report: str | None = None
 
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
@@ -58,8 +59,8 @@ def run_arguments(arguments: Sequence[str]) -> RunArguments:
     out = tuple(name for names in parsed.out for name in names)
     sheet = _sheet(parsed, settings.source.frames)
     if sheet is not None:
-        settings = _showing(settings, sheet, alone=not out and parsed.overlay is None)
-    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet, sheet)
+        settings = _showing(settings, sheet, alone=not (out or parsed.overlay or parsed.report))
+    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet, sheet, parsed.report)
 
 
 def _sheet(parsed: Any, frames: int | None) -> Sheet | None:

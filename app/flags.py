@@ -48,10 +48,14 @@ _WEB: Final = "Serve the page there, such as 127.0.0.1:8080; needs the extra fov
 _WEB_TOKEN: Final = "A file with the token that the page asks for; needed beyond this machine."
 _SOURCE: Final = "A video file, a picture, or numbered pictures such as frame_%04d.png."
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
+_REPORT: Final = (
+    "A web page that needs no other file: the clip with its tokens, score and what the model sees, the figures over "
+    "time, what was asked, the settings: .html."
+)
 _CONFIG: Final = "Settings: a TOML file, or the name of a preset. Flags override it."
 _SHOW_CHANNELS: Final = (
-    "A picture of every channel of one frame: .png, .jpg or .webp. Without --out and --overlay, nothing else is "
-    "written, and the run ends with that frame."
+    "A picture of every channel of one frame: .png, .jpg or .webp. Without --out, --overlay and --report, "
+    "nothing else is written, and the run ends with that frame."
 )
 _SHOW_FRAME: Final = "Which frame that shows, from 0. On the first one, all that comes from earlier frames is 0."
 _LAYOUT: Final = "Which channels to show, and in which order: spec40, spec40-late, spec13, spec18, or a TOML file."
@@ -59,7 +63,7 @@ _QUIET: Final = "No progress and no summary; only warnings and errors."
 _DEBUG: Final = "Show the traceback of an error."
 _OUT: Final = (
     "Where tokens go, by suffix: .jsonl, .parquet, .npz, .safetensors; - is JSON lines on standard output, "
-    "and what you get without --out and --overlay."
+    "and what you get without any other output."
 )
 
 
@@ -139,6 +143,7 @@ def _lasting() -> list[Flag]:
 
 def _showing() -> list[Flag]:
     return [
+        _single("report", str | None, "FILE", _REPORT, None),
         _single("show_channels", str | None, "FILE", _SHOW_CHANNELS, None),
         _single("show_frame", int, "N", _SHOW_FRAME, 0),
         _single("layout", str, "NAME|FILE", _LAYOUT, LAYOUT),

@@ -22,7 +22,7 @@ from foveate.pipeline.frames import Damage, SourceInfo
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.sinks import Sink, open_overlay, open_sink
+from foveate.pipeline.sinks import Sink, open_overlay, open_report, open_sink
 from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.timing import StageReport
@@ -66,7 +66,8 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     outputs = _outputs(arguments)
     refuse_inputs((*outputs, *_pictures(arguments)), arguments.address, arguments.settings)
     sheet = _sheet(arguments)
-    sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay])), *filter(None, [sheet])]
+    sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay]))]
+    sinks += [*map(open_report, filter(None, [arguments.report])), *filter(None, [sheet])]
     tally = Tally()
     with Interruption() as interruption:
         try:
@@ -96,9 +97,9 @@ def _outputs(arguments: RunArguments) -> tuple[str, ...]:
 
 
 def _pictures(arguments: RunArguments) -> list[str]:
-    """The outputs that are pictures."""
+    """The outputs that are pictures, moving or not."""
     sheet = None if arguments.sheet is None else arguments.sheet.path
-    return [name for name in (arguments.overlay, sheet) if name is not None]
+    return [name for name in (arguments.overlay, arguments.report, sheet) if name is not None]
 
 
 def _sheet(arguments: RunArguments) -> ChannelSheetSink | None:

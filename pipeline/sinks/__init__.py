@@ -1,4 +1,4 @@
-"""Sinks take Selections: JSON lines, Parquet, NPZ, safetensors, overlay video."""
+"""Sinks take Selections: JSON lines, Parquet, NPZ, safetensors, overlay video, HTML report."""
 
 from __future__ import annotations
 
@@ -12,11 +12,21 @@ from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines, whole_records
 from foveate.pipeline.sinks.overlay import OverlaySink
 from foveate.pipeline.sinks.parquet import ParquetSink
+from foveate.pipeline.sinks.report import ReportSink
 from foveate.pipeline.sinks.rotation import Kind, RotatingSink, Rotation, set_aside
 from foveate.pipeline.sinks.shard_files import read_shards, save_npz, save_safetensors
 from foveate.pipeline.sinks.shards import SHARD_BYTES, ShardPart, ShardSink
 
-__all__ = ["Rotation", "Sink", "open_overlay", "open_sink", "read_json_lines", "read_shards", "rotated_files"]
+__all__ = [
+    "Rotation",
+    "Sink",
+    "open_overlay",
+    "open_report",
+    "open_sink",
+    "read_json_lines",
+    "read_shards",
+    "rotated_files",
+]
 
 _T = TypeVar("_T")
 
@@ -33,6 +43,7 @@ _OVERLAYS: Final[Mapping[str, Callable[[str], Sink]]] = {
     ".mkv": OverlaySink,
     ".mov": OverlaySink,
 }
+_REPORTS: Final[Mapping[str, Callable[[str], Sink]]] = {".html": ReportSink, ".htm": ReportSink}
 
 
 def _not_empty(path: Path) -> bool:
@@ -72,6 +83,11 @@ def open_overlay(path: str, rotation: Rotation | None = None) -> Sink:
     """
     sink = _by_suffix(path, "overlay", _OVERLAYS, ", ".join(_OVERLAYS))
     return sink(path) if rotation is None else RotatingSink(path, rotation, _OVERLAY)
+
+
+def open_report(path: str) -> Sink:
+    """The Sink for a report's name, ``.html``. Raises SettingsError for another suffix."""
+    return _by_suffix(path, "report", _REPORTS, ", ".join(_REPORTS))(path)
 
 
 def rotated_files(path: str | Path) -> list[Path]:

@@ -14,7 +14,7 @@ from foveate.pipeline.sinks.overlay_history import History, in_decibels
 from foveate.pipeline.sinks.overlay_layout import Image, Panel, fitted, layout_for
 from foveate.pipeline.sinks.overlay_legend import BACKGROUND, draw_caption, draw_legend
 from foveate.pipeline.sinks.overlay_query import QueryText
-from foveate.pipeline.sinks.overlay_reader import ReaderView
+from foveate.pipeline.sinks.overlay_reader import ReaderView, Seen
 from foveate.pipeline.sinks.overlay_scale import picture_at
 from foveate.pipeline.sinks.overlay_tokens import draw_tokens
 
@@ -33,15 +33,14 @@ class OverlayPicture:
         self._reader = ReaderView(header)
         self._history = History(self._budget)
         self._query = QueryText(header)
+        self.psnr = 0.0  # dB, of what the model saw last
 
     def draw(self, frame: FrameView, selection: Selection) -> Image:
         """R'G'B' uint8[layout.height, layout.width, 3] of one frame.
 
         Raises KeyError where the selection has no map "score", ValueError where it has no patches.
         """
-        self._scale.follow(selection.maps["score"])
-        seen = self._reader.see(frame, selection)
-        self._history.add(selection, seen.psnr)
+        seen = self.follow(frame, selection)
         layout = self.layout
         canvas = self._empty.copy()
         legend = canvas[layout.legend.slices]
@@ -55,6 +54,14 @@ class OverlayPicture:
             draw_caption(canvas[panel.caption.slices], caption, layout.font)
         self._panels(canvas, frame, selection, seen.picture)
         return canvas
+
+    def follow(self, frame: FrameView, selection: Selection) -> Seen:
+        """Take note of a frame, and draw nothing. Returns what the model sees."""
+        self._scale.follow(selection.maps["score"])
+        seen = self._reader.see(frame, selection)
+        self.psnr = seen.psnr
+        self._history.add(selection, seen.psnr)
+        return seen
 
     def _panels(self, canvas: Image, frame: FrameView, selection: Selection, seen: Image) -> None:
         def part(panel: Panel) -> Image:

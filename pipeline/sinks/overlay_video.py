@@ -26,14 +26,18 @@ _ENCODERS: Final = {
     "libopenh264": {"b": "8M", "threads": "4"},
     "mpeg4": {"qscale": "4", "threads": "1"},
 }
+_COMPACT: Final = {"libx264": {"preset": "veryfast", "crf": "30"}, "libopenh264": {"b": "2M"}, "mpeg4": {"qscale": "9"}}
 # Fragments of about a second while it grows, so that it plays even after kill -9; a plain MP4 once it is closed.
 _MOVFLAGS: Final = "+hybrid_fragmented+frag_keyframe+empty_moov+default_base_moof"
 
 
 class VideoFile:
-    """Encodes pictures of one size. Raises OSError (PyAV's errors are such) wherever the file cannot be written."""
+    """Encodes pictures of one size. Raises OSError (PyAV's errors are such) wherever the file cannot be written.
 
-    def __init__(self, path: Path, width: int, height: int, fps: float | None) -> None:
+    ``compact``: about a quarter of the bytes, for what is to travel in a page.
+    """
+
+    def __init__(self, path: Path, width: int, height: int, fps: float | None, *, compact: bool = False) -> None:
         encoder = _encoder()
         kind = _CONTAINERS[path.suffix.lower()]
         options = {"flush_packets": "1", "fflags": "+bitexact"} | (
@@ -43,7 +47,8 @@ class VideoFile:
         self._container = av.open(f"file:{path}", "w", format=kind, options=options)
         self._container.metadata["comment"] = f"Foveate {version()}, {encoder}"
         rate = Fraction(fps or 25.0).limit_denominator(1001)
-        stream = self._container.add_stream(encoder, rate=rate, options=_ENCODERS[encoder])
+        quality = _ENCODERS[encoder] | (_COMPACT[encoder] if compact else {})
+        stream = self._container.add_stream(encoder, rate=rate, options=quality)
         assert isinstance(stream, av.VideoStream)
         self._stream = stream
         self._stream.width, self._stream.height, self._stream.pix_fmt = width, height, "yuv420p"

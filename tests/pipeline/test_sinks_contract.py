@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import errno
+import io
 import json
+import re
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +21,7 @@ from safetensors import safe_open
 from foveate.pipeline.errors import SettingsError, SinkError
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks import open_overlay, open_sink
+from foveate.pipeline.sinks import open_overlay, open_report, open_sink
 from foveate.pipeline.sinks.base import Sink
 
 WIDTH, HEIGHT = 96, 64
@@ -68,6 +71,15 @@ def read_video(path: Path) -> Read:
         return Read(None, [], sum(1 for _ in container.decode(video=0)))
 
 
+def read_report(path: Path) -> Read:
+    """The video in the page, as a browser would find it."""
+    found = re.search(r'src="data:video/mp4;base64,([^"]*)"', path.read_text())
+    if found is None:
+        return Read(None, [], 0)
+    with av.open(io.BytesIO(base64.b64decode(found[1], validate=True))) as container:
+        return Read(None, [], sum(1 for _ in container.decode(video=0)))
+
+
 KINDS: dict[str, tuple[Callable[[str], Sink], Callable[[Path], Read]]] = {
     "a.jsonl": (open_sink, read_jsonl),
     "a.NDJSON": (open_sink, read_jsonl),
@@ -77,6 +89,7 @@ KINDS: dict[str, tuple[Callable[[str], Sink], Callable[[Path], Read]]] = {
     "a.mp4": (open_overlay, read_video),
     "a.mkv": (open_overlay, read_video),
     "a.mov": (open_overlay, read_video),
+    "a.html": (open_report, read_report),
 }
 
 
@@ -293,4 +306,4 @@ def test_what_each_needs() -> None:
     needs = {name: (opener(name).needs_patches, opener(name).needs_heat) for name, (opener, _) in KINDS.items()}
     assert needs["a.jsonl"] == needs["a.parquet"] == (False, False)
     assert needs["a.npz"] == needs["a.safetensors"] == (True, False)
-    assert needs["a.mp4"] == (True, True)
+    assert needs["a.mp4"] == needs["a.html"] == (True, True)

@@ -1,0 +1,49 @@
+"""The figures of every frame of one stream, for the report."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import Final
+
+from foveate.pipeline.selection import Selection
+
+EXACT: Final = 100.0  # dB, in place of infinity: what equal pictures count in means and charts
+
+
+class Figures:
+    """32 bytes a frame, so that a day of video is no burden."""
+
+    def __init__(self) -> None:
+        self.times = array("d")  # seconds since the first frame
+        self.tokens = array("d")
+        self.psnr = array("d")  # dB
+        self.changed = array("d")  # share of tiles, in [0, 1]
+        self.keyframes = array("d")  # the times of those frames
+        self.queries: list[tuple[float, tuple[str, ...]]] = []  # from when on another query was answered
+        self._start: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def start(self, selection: Selection) -> float:
+        """Time of the first frame; ``selection`` is the one that is about to be added."""
+        self._start = selection.time if self._start is None else self._start
+        return self._start
+
+    def add(self, selection: Selection, psnr: float) -> None:
+        """Take note of one frame."""
+        time = selection.time - self.start(selection)
+        self.times.append(time)
+        self.tokens.append(len(selection))
+        self.psnr.append(EXACT if math.isinf(psnr) else psnr)
+        self.changed.append(selection.changed)
+        if selection.keyframe is not None:
+            self.keyframes.append(time)
+        if "query" in selection.extras:
+            self.queries.append((time, tuple(selection.extras["query"])))
+
+    @property
+    def span(self) -> float:
+        """Seconds from the first frame to the last."""
+        return self.times[-1] if self.times else 0.0
