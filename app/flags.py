@@ -18,11 +18,13 @@ Flag = tuple[str, Any, Any]  # name, annotated type, what dataclasses.field() ma
 
 _FIRST: Final[Sequence[Keys]] = (("budget",), ("query",), ("allocation", "memory"))
 _PLAIN: Final = frozenset(  # no prefix
-    {("allocation", "memory"), ("source", "frames"), ("source", "stream")}
+    {("allocation", "memory")}
+    | {("source", name) for name in ("stream", "start", "end", "fps", "every", "frames")}
     | {("live", name) for name in ("policy", "transport", "connect_timeout", "stall_timeout", "wait")}
 )
 _OTHERWISE: Final[dict[Keys, list[str]]] = {("source", "frames"): ["--max-frames"]}
 _LISTS: Final = {"query": "TEXT", "query_image": "FILE", "maps": "NAME"}  # one entry of each, in the help
+_TIMES: Final = frozenset({("source", "start"), ("source", "end")})  # written as 1:02:03.5, or as plain seconds
 _SIGNS: Final[dict[Any, str]] = {int: "N", float: "X", str: "TEXT"}
 SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
 LAYOUT: Final = "spec40"
@@ -167,11 +169,21 @@ def _setting_flag(keys: Keys, info: FieldInfo, preset: Settings) -> Flag:
     text = " ".join((info.description or "").split())
     if _is_list(info):
         return _repeatable(keys[-1], _LISTS[keys[-1]], text)
+    if keys in _TIMES:
+        return _single(keys[-1], str | None, "TIME", text, _written(_at(preset, keys)), [_dotted(keys)])
     kinds = (info.annotation, *get_args(info.annotation))
     metavar = next((sign for kind, sign in _SIGNS.items() if kind in kinds), None)
-    full = ["--" + ".".join(keys).replace("_", "-")] if keys in _PLAIN else []
+    full = [_dotted(keys)] if keys in _PLAIN else []
     aliases = [*full, *_OTHERWISE.get(keys, [])]
     return _single(keys[-1], info.annotation, metavar, text, _at(preset, keys), aliases)
+
+
+def _dotted(keys: Keys) -> str:
+    return "--" + ".".join(keys).replace("_", "-")
+
+
+def _written(seconds: float | None) -> str | None:
+    return None if seconds is None else repr(seconds)
 
 
 def _single(name: str, kind: Any, metavar: str | None, text: str, default: Any, aliases: Sequence[str] = ()) -> Flag:

@@ -125,6 +125,11 @@ class Damage:
     frames: int = 0  # pictures or packets that could not be decoded
     messages: list[str] = field(default_factory=list)  # one line each, at most a handful kept
 
+    def clear(self) -> None:
+        """Begin anew."""
+        self.frames = 0
+        self.messages.clear()
+
 
 class Source(Protocol):
     """A stream of Frames. Iterated once, by one thread; closed by the thread that iterates it."""

@@ -13,6 +13,7 @@ from foveate.pipeline.cascade.linear_scorer import read_scorer
 from foveate.pipeline.channels import CHANNELS, OPTIONAL_CHANNELS
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.phrase import parse
+from foveate.pipeline.timecode import Seconds
 
 MOST_FRAMES = 1_000_000_000
 """Frames that a setting may count: more than a year of 30 a second, and a number that the GPU's registers hold."""
@@ -43,10 +44,30 @@ class SourceSettings(_Group):
 
     stream: int | None = Field(None, ge=0, le=65_535)
     """Which of the file's video streams, counted from 0. Default: the one the file marks as default."""
+    start: Seconds | None = None
+    """Look at what is shown from this time on, such as 12.5 or 1:02:03.5, counted from the first frame; negative:
+    before the end."""
+    end: Seconds | None = None
+    """Look at what is shown before this time."""
+    fps: float | None = Field(None, ge=1e-5, le=1000)
+    """Look at so many frames a second, evenly spaced in time: the one that is shown at start, start + 1/fps and so on,
+    each once. Default: every frame."""
+    every: int | None = Field(None, ge=1, le=MOST_FRAMES)
+    """Look at the first frame and every Nth after it. Default: every frame."""
     frames: int | None = Field(None, ge=1, le=MOST_FRAMES)
-    """Stop after this many frames."""
+    """Stop after this many frames; those that are not looked at do not count."""
     rate: float = Field(25.0, ge=1e-5, le=1000)
     """Frames per second where the source has no times: image sequences and raw streams."""
+
+    @property
+    def conflict(self) -> str | None:
+        """What is wrong between the settings, in one line, or None."""
+        if self.fps is not None and self.every is not None:
+            return "source.fps and source.every exclude each other; give one of them"
+        start = self.start or 0.0
+        if self.end is not None and (start < 0) == (self.end < 0) and self.end <= start:
+            return f"source.end must be behind source.start, {start:g} s, got {self.end:g} s"
+        return None
 
 
 class ChangeSettings(_Group):
@@ -247,6 +268,8 @@ class Settings(_Group):
             parse(query)
         if self.device_patches and self.engine == "cpu":
             raise ValueError("device_patches needs a GPU, and engine is 'cpu'")
+        if self.source.conflict is not None:
+            raise ValueError(self.source.conflict)
         if self.budget < self.allocation.merge**2:
             raise ValueError(f"budget must be at least 4 with merge = 2, got {self.budget}")
         if (self.score.scorer == "linear") != (self.score.weights is not None):

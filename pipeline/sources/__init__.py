@@ -8,7 +8,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Source
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import exists, is_network, is_pattern, shown
-from foveate.pipeline.sources.decoding import Feed
+from foveate.pipeline.sources.decoding import FileFeed
 from foveate.pipeline.sources.files import open_file
 from foveate.pipeline.sources.pictures import PictureFeed
 from foveate.pipeline.sources.video import VideoSource
@@ -31,7 +31,7 @@ def open_source(address: str, settings: SourceSettings) -> Source:
         raise
 
 
-def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> Feed:
+def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> FileFeed:
     if not address:
         raise SourceError("the source's address is empty; give a file or a numbered pattern")
     path = Path(address)

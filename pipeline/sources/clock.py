@@ -31,10 +31,13 @@ class Timed(Generic[T]):
     item: T
     seconds: float
     jumped: bool = False
+    length: float = 0.0  # seconds for which it is shown, if no other follows
 
 
-def timed(entries: Iterable[Stamped[T]], nominal: float, spliced: bool) -> Generator[Timed[T], None, None]:
-    """Give every picture a time: strictly increasing, the first 0.0.
+def timed(
+    entries: Iterable[Stamped[T]], nominal: float, spliced: bool, *, from_beginning: bool = True
+) -> Generator[Timed[T], None, None]:
+    """Give every picture a time: strictly increasing, the first 0.0, or its stamp if not ``from_beginning``.
 
     A lone missing or stray timestamp is replaced from its neighbours, which takes a look at the next picture
     (only then is one held back). Timestamps that go back beyond ``BACKWARD_LIMIT`` and stay there are a
@@ -43,7 +46,7 @@ def timed(entries: Iterable[Stamped[T]], nominal: float, spliced: bool) -> Gener
     picture before that stood so long. A smaller step back, or a repeated time, is nudged ahead. ``nominal`` is a
     frame's duration in seconds where nothing else is known.
     """
-    clock = _Clock(nominal, spliced)
+    clock = _Clock(nominal, spliced, None if from_beginning else 0.0)
     held: Stamped[T] | None = None
     for entry in entries:
         if held is not None:
@@ -58,11 +61,12 @@ def timed(entries: Iterable[Stamped[T]], nominal: float, spliced: bool) -> Gener
 
 
 class _Clock:
-    def __init__(self, nominal: float, spliced: bool) -> None:
+    def __init__(self, nominal: float, spliced: bool, shift: float | None) -> None:
         self._nominal = nominal
         self._spliced = spliced
         self._nudge = 0.0  # how far the next repeated time is moved, in seconds
-        self._shift: float | None = None  # what is taken from a stamp; None before the first stamp
+        self._shift = shift  # what is taken from a stamp; None before the first stamp
+        self._first = 0.0
         self._last: float | None = None
         self._length = nominal  # how long the last picture stands
         self._count = 0
@@ -81,7 +85,7 @@ class _Clock:
     def place(self, entry: Stamped[T], jumped: bool = False) -> Timed[T]:
         """The entry on the present line of time."""
         if self._last is None:
-            seconds = 0.0
+            seconds = self._first = (entry.stamp or 0.0) - self._shift if self._shift is not None else 0.0
         elif entry.stamp is None:
             seconds = self._expected()
         else:
@@ -119,7 +123,7 @@ class _Clock:
         self._last = seconds
         self._length = entry.duration or self._nominal
         self._count += 1
-        return Timed(entry.item, seconds, jumped)
+        return Timed(entry.item, seconds, jumped, self._length)
 
     def _last_seconds(self) -> float:
         return 0.0 if self._last is None else self._last
@@ -129,5 +133,5 @@ class _Clock:
 
     def _backward_limit(self) -> float:
         last = self._last_seconds()
-        mean = max(self._nominal, last / self._count)
+        mean = max(self._nominal, (last - self._first) / self._count)
         return last - BACKWARD_LIMIT * mean

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 import av
@@ -19,7 +21,7 @@ from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.boxes import track_crop
 from foveate.pipeline.sources.cropping import EXACT, Crop, Geometry
-from foveate.pipeline.sources.decoding import Feed, Times, reason_of
+from foveate.pipeline.sources.decoding import Begins, Feed, Times, reason_of
 from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.matroska import video_crops
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, videos_of
@@ -82,7 +84,7 @@ def _check_readable(path: Path, name: str) -> None:
 
 
 class ContainerFeed:
-    """One video stream of a file. See ``Feed``."""
+    """One video stream of a file. See ``SoughtFeed``."""
 
     def __init__(self, path: Path, settings: SourceSettings) -> None:
         """Open the file and choose the stream. Raises SourceError."""
@@ -141,13 +143,30 @@ class ContainerFeed:
             return "the file is gone"
         return f"the file is cut short: {missing} bytes are missing" if missing else None
 
-    def tail(self, ticks: int) -> Feed | None:
-        """The same file once more, from the last keyframe before a time on; None if it cannot be sought."""
+    @property
+    def length(self) -> float | None:
+        """Seconds from the first picture to the end of the last one, as the header tells; None: it does not."""
+        if self.stream.duration is not None:
+            return float(self.stream.duration * self.time_base)
+        begin = self.stream.start_time
+        if self._container.duration is None or begin is None:
+            return None
+        start = self._container.start_time or 0  # of the earliest stream
+        return (start + self._container.duration) / av.time_base - float(begin * self.time_base)
+
+    def again(self) -> ContainerFeed | None:
+        """The same file once more; None if it cannot be sought, or stores no presentation times."""
         if self.times != "stream" or self.decode_order or not self.path.is_file():
             return None
         try:
-            feed = ContainerFeed(self.path, self._settings)
+            return ContainerFeed(self.path, self._settings)
         except SourceError:
+            return None
+
+    def tail(self, ticks: int) -> Feed | None:
+        """The same file once more, from the last keyframe before a time on; None if it cannot be sought."""
+        feed = self.again()
+        if feed is None:
             return None
         feed.stream.thread_type = "SLICE"
         try:
@@ -156,6 +175,31 @@ class ContainerFeed:
             feed.close()
             return None
         return feed
+
+    def packets_from(self, ticks: int, begins: Begins) -> tuple[int, Iterator[Packet[VideoStream]]]:
+        """Packets from the last keyframe before a time on, and how many pictures come before it.
+
+        All packets, where no index tells that number, or the keyframe is none at which decoding ``begins``. Raises
+        FFmpegError.
+        """
+        if self.index is None:
+            return 0, self.packets()
+        self._container.seek(ticks, stream=self.stream)
+        packets = self.packets()
+        first = next(packets, None)
+        number = self._number_of(first)
+        if first is not None and number is not None and (first.pts or 0) <= ticks and begins(first):
+            shown = sum(not self.index[each].is_discard for each in range(number))
+            return shown, chain([first], packets)
+        self._container.seek(self.index[0].timestamp, stream=self.stream)
+        return 0, self.packets()
+
+    def _number_of(self, packet: Packet[VideoStream] | None) -> int | None:
+        """How many packets are before this one in the index; None if it is not there."""
+        if packet is None or packet.dts is None or self.index is None:
+            return None
+        number = bisect_left(self.index, packet.dts, key=lambda entry: entry.timestamp)
+        return number if number < len(self.index) and self.index[number].timestamp == packet.dts else None
 
     def close(self) -> None:
         """Release the container and the decoder."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import chain
 from typing import Literal, Protocol
 
 from av.error import FFmpegError
 from av.packet import Packet
+from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
@@ -17,6 +18,7 @@ from foveate.pipeline.sources.cropping import Geometry
 
 PATIENCE = 1000  # packets without a single frame after which a stream (an encrypted one, say) is given up
 _MESSAGES_KEPT = 5
+Begins = Callable[["Packet[VideoStream]"], bool]
 Times = Literal["stream", "untold", "rate", "setting"]
 """Where times come from: the stream, its declared frame rate, or the rate setting.
 
@@ -36,21 +38,13 @@ class Decoder(Protocol):
         """The frames that a packet brings to light, or without one those that are left. Raises FFmpegError."""
 
 
-class Feed(Protocol):
-    """The packets of one video stream, their decoder, and what is known of both."""
+class Packets(Protocol):
+    """What a FrameDecoder reads."""
 
     @property
     def decoder(self) -> Decoder: ...
 
-    time_base: Fraction  # seconds per tick of a frame's timestamp
-    rate: float | None  # declared frames per second
-    average_rate: float | None
     frames: int | None  # how many there should be
-    sample_aspect: float
-    times: Times
-    decode_order: bool  # only decoding timestamps can be trusted
-    spliced: bool  # timestamps may begin anew in the middle, as in a transport stream; else a gap is a gap
-    geometry: Geometry  # what the container says, and the decoder does not do
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets in decoding order. Raises FFmpegError where the stream cannot be read further."""
@@ -61,8 +55,45 @@ class Feed(Protocol):
     def tail(self, ticks: int) -> Feed | None:
         """A second feed from the last keyframe before a time on, decoding one frame at a time, if it can be."""
 
+
+class Feed(Packets, Protocol):
+    """The packets of one video stream, their decoder, and what is known of both."""
+
+    time_base: Fraction  # seconds per tick of a frame's timestamp
+    rate: float | None  # declared frames per second
+    average_rate: float | None
+    sample_aspect: float
+    times: Times
+    decode_order: bool  # only decoding timestamps can be trusted
+    spliced: bool  # timestamps may begin anew in the middle, as in a transport stream; else a gap is a gap
+    geometry: Geometry  # what the container says, and the decoder does not do
+
     def close(self) -> None:
         """Release everything. Safe to call twice."""
+
+
+class FileFeed(Feed, Protocol):
+    """One that ends, and may be read more than once."""
+
+    @property
+    def length(self) -> float | None:
+        """Seconds from the first picture to the end of the last one, as far as it is told beforehand."""
+
+    def again(self) -> SoughtFeed | None:
+        """The same from its beginning; None if it cannot be read twice, or its timestamps are not to be relied on."""
+
+
+class SoughtFeed(FileFeed, Protocol):
+    """One whose packets may be chosen from."""
+
+    @property
+    def decoder(self) -> VideoCodecContext: ...
+
+    def packets_from(self, ticks: int, begins: Begins) -> tuple[int, Iterator[Packet[VideoStream]]]:
+        """Packets from the last keyframe before a time on, and how many pictures are before it; all where unknown.
+
+        ``begins`` tells of a packet whether decoding can begin there. Raises FFmpegError.
+        """
 
 
 def record_damage(damage: Damage, message: str, frames: int = 1) -> None:
@@ -75,7 +106,7 @@ def record_damage(damage: Damage, message: str, frames: int = 1) -> None:
 class FrameDecoder:
     """The frames of a feed. Iterated once."""
 
-    def __init__(self, feed: Feed, damage: Damage) -> None:
+    def __init__(self, feed: Packets, damage: Damage) -> None:
         self._feed = feed
         self._damage = damage
         self._owed = 0  # packets whose frame has not come out yet

@@ -8,14 +8,14 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.container import ContainerFeed
-from foveate.pipeline.sources.decoding import Feed
+from foveate.pipeline.sources.decoding import FileFeed
 from foveate.pipeline.sources.heif import Still, still_of
 from foveate.pipeline.sources.tiles import TiledFeed
 
 _DERIVED = {"iden", "iovl", "tmap"}  # kinds of items that are made from others, beside grids
 
 
-def open_file(path: Path, settings: SourceSettings) -> Feed:
+def open_file(path: Path, settings: SourceSettings) -> FileFeed:
     """Open a file. Raises SourceError, in one line."""
     still = _still(path)
     if still is not None and still.kind == "grid":

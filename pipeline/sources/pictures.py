@@ -19,7 +19,7 @@ from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import numbered_files, shown
 from foveate.pipeline.sources.container import open_container
 from foveate.pipeline.sources.cropping import AS_DECODED
-from foveate.pipeline.sources.decoding import Feed, Times, record_damage
+from foveate.pipeline.sources.decoding import Begins, Feed, Times, record_damage
 from foveate.pipeline.sources.streams import choose_stream
 
 _TRIES = 10  # how many of the first files may be broken
@@ -40,7 +40,7 @@ def _open_picture(file: Path, settings: SourceSettings) -> InputContainer:
 
 
 class PictureFeed:
-    """Numbered images as one stream at a settled rate. See ``Feed``."""
+    """Numbered images as one stream at a settled rate. See ``SoughtFeed``."""
 
     def __init__(self, pattern: Path, settings: SourceSettings, damage: Damage) -> None:
         """Find the files, and the codec from the first that can be read. Raises SourceError."""
@@ -91,6 +91,20 @@ class PictureFeed:
     def shortfall(self) -> str | None:
         """Never short: every file was looked at."""
         return None
+
+    @property
+    def length(self) -> float:
+        """Seconds of all pictures, at the settled rate."""
+        return float(len(self._files) * self.time_base)
+
+    def again(self) -> PictureFeed:
+        """The same: nothing is held open between pictures."""
+        self.decoder.flush_buffers()
+        return self
+
+    def packets_from(self, ticks: int, begins: Begins) -> tuple[int, Iterator[Packet[VideoStream]]]:
+        """All packets: of files that cannot be read the numbers are not known beforehand."""
+        return 0, self.packets()
 
     def tail(self, ticks: int) -> Feed | None:
         """None: nothing is lost at the end, because the decoder does not look ahead."""

@@ -44,3 +44,7 @@ class PictureReader:
                 chroma = blue, red
             luma = turn(luma, orientation)
         return Picture(luma, chroma, colour, crop, orientation)
+
+    def pass_over(self, frame: VideoFrame) -> None:
+        """Take note of a frame that is not looked at: those behind it may be turned as it says."""
+        self._orientations.read(frame)

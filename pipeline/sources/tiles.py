@@ -75,9 +75,10 @@ def _samples(plane: VideoPlane, frame: VideoFrame) -> NDArray[Any]:
 
 
 class TiledFeed:
-    """One picture made of tiles. See ``Feed``."""
+    """One picture made of tiles. See ``FileFeed``."""
 
     frames: int | None = 1
+    length: float | None = None
     average_rate: float | None = None
     times: Times = "setting"
     sample_aspect = 1.0
@@ -112,6 +113,9 @@ class TiledFeed:
 
     def tail(self, ticks: int) -> Feed | None:
         """None: there is but one picture."""
+
+    def again(self) -> None:
+        """None: the same."""
 
     def close(self) -> None:
         """Release the container and the decoders."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Generator, Iterator
+from itertools import chain, islice
 
 from av.video.frame import VideoFrame
 
@@ -11,9 +11,11 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
-from foveate.pipeline.sources.decoding import Feed, FrameDecoder
+from foveate.pipeline.sources.decoding import FileFeed, FrameDecoder
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
+from foveate.pipeline.sources.sampling import Decision, Sampling, nothing_shown, sampling_of
+from foveate.pipeline.sources.skipping import Skipper
 
 
 class VideoSource:
@@ -22,23 +24,30 @@ class VideoSource:
     Iterated once; ``close`` ends the iteration.
     """
 
-    def __init__(self, feed: Feed, settings: SourceSettings, damage: Damage, name: str) -> None:
+    def __init__(self, feed: FileFeed, settings: SourceSettings, damage: Damage, name: str) -> None:
         """Decode the first frame. Raises SourceError if there is none."""
         self.damage = damage
         self._feed = feed
         self._reader = PictureReader(name, feed.geometry)
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
-        self._origin: int | None = None  # the first timestamp, in ticks
-        self._pictures = timed(self._stamped(), 1 / (feed.rate or settings.rate), feed.spliced)
+        self.origin: int | None = None  # the first timestamp, in ticks; None: there is none
+        self._nominal = 1 / (feed.rate or settings.rate)
+        self._pictures = timed(self._stamped(), self._nominal, feed.spliced)
         ahead = list(islice(self._pictures, 1 if feed.times == "stream" else 2))
         if not ahead:
             raise SourceError(f"{name}: no picture can be decoded; the file is damaged or not a video")
         lone = len(ahead) == 1 and feed.times != "stream"
-        first = self._reader.read(ahead[0].item)
-        start = None if self._origin is None else float(self._origin * feed.time_base)
-        opening = Opening(ahead[0].item, first, start, lone)
+        sampling = sampling_of(settings, feed.length, name)
+        self._chosen = self._all(ahead) if sampling.is_everything else self._sampled(ahead, sampling)
+        decision = next(self._chosen, None)
+        if decision is None:
+            raise SourceError(f"{name}: {nothing_shown(sampling)}")
+        first = self._reader.read(decision.picture.item)
+        start = None if self.origin is None else float(self.origin * feed.time_base)
+        opening = Opening(decision.picture.item, first, start, lone)
         self.info = describe(feed, opening, settings, name)
-        self._frames: Iterator[Frame] = islice(self._all(ahead), settings.frames)
+        frames = map(self._frame, chain([decision], self._chosen))
+        self._frames: Iterator[Frame] = islice(frames, settings.frames)
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield Frames in presentation order. Raises SourceError."""
@@ -47,17 +56,58 @@ class VideoSource:
     def close(self) -> None:
         """Release the decoder. Safe to call twice; called by the thread that reads."""
         self._frames = iter(())
+        self._chosen.close()
         self._pictures.close()
         self._feed.close()
 
-    def _all(self, ahead: list[Timed[VideoFrame]]) -> Iterator[Frame]:
-        index = 0
+    def _all(self, ahead: list[Timed[VideoFrame]]) -> Generator[Decision[VideoFrame], None, None]:
+        for number, picture in enumerate(self._following(ahead)):
+            yield Decision(number, picture, True)
+
+    def _following(self, ahead: list[Timed[VideoFrame]]) -> Iterator[Timed[VideoFrame]]:
+        """Every picture, beginning with those that were decoded on opening, and are not held any longer."""
         while ahead:
-            yield self._frame(index, ahead.pop(0))
-            index += 1
-        for picture in self._pictures:
-            yield self._frame(index, picture)
-            index += 1
+            yield ahead.pop(0)
+        yield from self._pictures
+
+    def _sampled(
+        self, ahead: list[Timed[VideoFrame]], sampling: Sampling
+    ) -> Generator[Decision[VideoFrame], None, None]:
+        """The pictures that are looked at; the others are decoded only where it cannot be avoided."""
+        skipper = self._skipper(ahead[0].item, sampling)
+        if skipper is None:
+            for decision in sampling.decide(self._following(ahead)):
+                if decision.wanted:
+                    yield decision
+                else:
+                    self._reader.pass_over(decision.picture.item)
+            return
+        ahead.clear()
+        for run in skipper.runs():
+            for frame in FrameDecoder(run, self.damage).frames():
+                taken = skipper.take(frame.pts)
+                if taken is None:
+                    self._reader.pass_over(frame)
+                else:
+                    time = taken.picture
+                    yield Decision(taken.number, Timed(frame, time.seconds, time.jumped, time.length), True)
+            run.decoder.flush_buffers()
+        skipper.finish()
+
+    def _skipper(self, first: VideoFrame, sampling: Sampling) -> Skipper | None:
+        """What reads the file anew and chooses its packets; None where every picture has to be decoded."""
+        feed = None if first.interlaced_frame or self.origin is None else self._feed.again()
+        if feed is None or self.origin is None:
+            return None
+        skipper = Skipper(feed, sampling, self.origin, self._nominal, self.damage)
+        if not skipper.is_possible:
+            feed.close()
+            return None
+        self._pictures.close()
+        self._feed.close()
+        self._feed = feed
+        self.damage.clear()  # what was lost behind the first picture is met again, or not looked at
+        return skipper
 
     def _stamped(self) -> Iterator[Stamped[VideoFrame]]:
         tick = float(self._feed.time_base)
@@ -69,10 +119,11 @@ class VideoSource:
         """Seconds after the first timestamp."""
         if ticks is None:
             return None
-        if self._origin is None:
-            self._origin = ticks
-        return (ticks - self._origin) * self._numerator / self._denominator
+        if self.origin is None:
+            self.origin = ticks
+        return (ticks - self.origin) * self._numerator / self._denominator
 
-    def _frame(self, index: int, picture: Timed[VideoFrame]) -> Frame:
+    def _frame(self, decision: Decision[VideoFrame]) -> Frame:
+        picture = decision.picture
         shown = self._reader.read(picture.item)
-        return Frame(index, picture.seconds, shown.luma, shown.chroma, shown.colour, picture.jumped)
+        return Frame(decision.number, picture.seconds, shown.luma, shown.chroma, shown.colour, picture.jumped)

@@ -1,0 +1,107 @@
+"""Which pictures of a video are looked at: a span of time, so many a second, or every Nth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.clock import Timed
+
+TOLERANCE = 0.001  # seconds: containers such as Matroska and FLV round their times to milliseconds
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[T]):
+    """One picture, in presentation order, and whether it is looked at. ``number`` counts the pictures of the file."""
+
+    number: int
+    picture: Timed[T]
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What is looked at of a video. Times are seconds after its first picture.
+
+    A picture is shown from its own time until that of the next one. Looked at is what is shown in [start, end): at
+    ``start + k / fps`` for k = 0, 1, ..., where ``fps`` is set, each picture once; else every picture, or the first and
+    each ``every``-th after it.
+    """
+
+    start: float = 0.0
+    end: float = math.inf
+    fps: float | None = None
+    every: int = 1
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no picture is left out."""
+        return self == Sampling()
+
+    def decide(self, pictures: Iterable[Timed[T]], first: int = 0) -> Generator[Decision[T], None, None]:
+        """Decide on ``pictures``, whose numbers begin with ``first``; ends at the end of the span.
+
+        That takes a look at the next picture. Where times jump among pictures that are left out, the next one that is
+        looked at bears the jump.
+        """
+        count, jumped = 0, False
+        for number, (picture, until) in enumerate(_with_ends(pictures), first):
+            if picture.seconds >= self.end - TOLERANCE:
+                return
+            inside = picture.seconds >= self.start or until - TOLERANCE > self.start
+            wanted = inside and self._takes(picture.seconds, until, count)
+            count += inside
+            jumped |= picture.jumped
+            yield Decision(number, replace(picture, jumped=jumped), wanted)
+            jumped &= not wanted
+
+    def _takes(self, seconds: float, until: float, count: int) -> bool:
+        """Whether a picture inside the span is taken; ``count`` others of the span came before it."""
+        if self.fps is None:
+            return count % self.every == 0
+        since = max(seconds - TOLERANCE - self.start, 0.0)
+        due = self.start + math.ceil(since * self.fps) / self.fps
+        return due < min(until, self.end) - TOLERANCE
+
+
+def sampling_of(settings: SourceSettings, length: float | None, name: str) -> Sampling:
+    """The Sampling that ``settings`` ask for, of a video of ``length`` seconds, None where that is unknown.
+
+    Raises SourceError where a time counts from an unknown end, or nothing lies between ``start`` and ``end``.
+    """
+    start, end = (_from_beginning(time, length, name) for time in (settings.start, settings.end))
+    if start is not None and end is not None and end <= start:
+        span = f"{start:g} s and {end:g} s"
+        raise SourceError(f"{name}: nothing is between start and end, {span} of it; choose other times")
+    return Sampling(start or 0.0, math.inf if end is None else end, settings.fps, settings.every or 1)
+
+
+def nothing_shown(sampling: Sampling) -> str:
+    """Why nothing is looked at, where pictures can be decoded."""
+    return f"nothing is shown at {sampling.start:g} s or later; give a start before the end of the video"
+
+
+def _from_beginning(time: float | None, length: float | None, name: str) -> float | None:
+    """A time that counts from the end, where it is negative, as seconds from the beginning."""
+    if time is None or time >= 0:
+        return time
+    if length is None:
+        raise SourceError(f"{name}: its length is unknown, so no time counts from its end, as {time:g} s does")
+    return max(length + time, 0.0)
+
+
+def _with_ends(pictures: Iterable[Timed[T]]) -> Iterator[tuple[Timed[T], float]]:
+    """Each picture with the time until which it is shown, in seconds."""
+    held: Timed[T] | None = None
+    for picture in pictures:
+        if held is not None:
+            yield held, picture.seconds
+        held = picture
+    if held is not None:
+        yield held, held.seconds + held.length
