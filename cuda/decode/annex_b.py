@@ -6,10 +6,12 @@ files are decoded at once, waiting for it again takes far longer than the work.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-_START: Final = b"\0\0\0\1"
-_SEQUENCE: Final = {"h264": 7, "hevc": 33}  # types of sequence parameter sets
+START: Final = b"\0\0\0\1"
+_SHORT: Final = b"\0\0\1"  # a start code of which the first byte is the end of what is before
+SEQUENCE: Final = {"h264": 7, "hevc": 33}  # types of sequence parameter sets
 _RANDOM_ACCESS: Final = {"h264": range(5, 6), "hevc": range(16, 24)}  # types of slices at which decoding can begin
 
 
@@ -23,7 +25,7 @@ class AnnexB:
         they are. Raises ValueError for a record that is cut.
         """
         self._kind_of = _h264_type if codec == "h264" else _hevc_type
-        self._sequence, self._entries = _SEQUENCE[codec], _RANDOM_ACCESS[codec]
+        self._sequence, self._entries = SEQUENCE[codec], _RANDOM_ACCESS[codec]
         sets: list[bytes] = []
         self._length = 0
         if configuration[:1] == b"\1":
@@ -31,8 +33,10 @@ class AnnexB:
                 self._length, sets = (_avc if codec == "h264" else _hevc)(configuration)
             except IndexError:
                 raise ValueError(f"the {codec} configuration of {len(configuration)} bytes is cut") from None
-        self._sets = b"".join(_START + each for each in sets)
+        self._sets = b"".join(START + each for each in sets)
         self._first = True
+        self.parameter_sets = self._sets or configuration
+        """What is told of the stream beside its packets, in Annex B form."""
 
     def convert(self, packet: bytes) -> bytes:
         """The packet's units, each behind a start code; parameter sets before them, where decoding can begin there.
@@ -46,7 +50,21 @@ class AnnexB:
         begins = self._first or any(kind in self._entries for kind in kinds)
         self._first = False
         lead = self._sets if begins and self._sequence not in kinds else b""
-        return lead + b"".join(_START + unit for unit in units)
+        return lead + b"".join(START + unit for unit in units)
+
+
+def leading_units(codec: str, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Type and content of each unit before the first slice of some data in Annex B form."""
+    kind_of, slices = (_h264_type, range(1, 6)) if codec == "h264" else (_hevc_type, range(32))
+    start = data.find(_SHORT)
+    while start >= 0 and start + 3 < len(data):
+        start += 3
+        kind = kind_of(data[start])
+        if kind in slices:
+            return
+        end = data.find(_SHORT, start)
+        yield kind, data[start : len(data) if end < 0 else end].rstrip(b"\0")
+        start = end
 
 
 def _units(packet: bytes, length: int) -> list[bytes]:

@@ -11,6 +11,7 @@ from av.error import FFmpegError
 from av.packet import Packet
 
 from foveate.cuda.decode.annex_b import AnnexB
+from foveate.cuda.decode.geometry import GeometryWatch
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.sources.decoding import Feed, reason_of, record_damage
 
@@ -25,22 +26,24 @@ class Coded(NamedTuple):
     ticks: int  # its picture's timestamp
     duration: int  # ticks; 0 where it is not known
     shown: bool  # False: its picture is decoded but not to be shown
+    problem: str | None  # what it asks for that the hardware does not do
 
 
 def packets(feed: Feed, damage: Damage) -> Iterator[Coded]:
     """The packets of ``feed`` in decoding order; what is lost on the way is recorded in ``damage``."""
-    in_form, ticks = _converter(feed), 0
+    in_form, watch, ticks = _converter(feed), GeometryWatch(feed.decoder.name), 0
     try:
         for packet in feed.packets():
             if not packet.size:
                 continue
             ticks = _ticks(packet, ticks + 1)
             try:
-                buffer = np.frombuffer(in_form(bytes(packet)), np.uint8)
+                data = in_form(bytes(packet))
             except ValueError as error:  # what it holds is no picture
                 record_damage(damage, f"a picture could not be decoded: {error}")
                 continue
-            yield Coded(_packet_data(buffer, len(buffer), ticks), ticks, packet.duration or 0, not packet.is_discard)
+            coded = _packet_data(np.frombuffer(data, np.uint8), len(data), ticks)
+            yield Coded(coded, ticks, packet.duration or 0, not packet.is_discard, watch.problem(data))
     except FFmpegError as error:
         record_damage(damage, f"reading stopped: {reason_of(error)}")
 
@@ -48,6 +51,12 @@ def packets(feed: Feed, damage: Damage) -> Iterator[Coded]:
 def flush() -> Any:
     """The PacketData behind the last one."""
     return _packet_data(_NOTHING, 0, 0)
+
+
+def parameter_sets(feed: Feed) -> bytes:
+    """What is told of the stream beside its packets, in Annex B form; b"" of other codecs. Raises ValueError."""
+    decoder = feed.decoder
+    return AnnexB(decoder.name, decoder.extradata or b"").parameter_sets if decoder.name in _ANNEX_B else b""
 
 
 def _converter(feed: Feed) -> Callable[[bytes], bytes]:

@@ -8,22 +8,36 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from av.video.frame import VideoFrame
 
 from foveate.cuda.decode.ahead import Ahead, vouched
+from foveate.cuda.decode.geometry import CROPPED, TURNED, GeometryWatch
 from foveate.cuda.decode.nvdec import Nvdec, codec_problem
-from foveate.cuda.decode.packets import Coded, flush, packets
+from foveate.cuda.decode.packets import Coded, flush, packets, parameter_sets
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.device import Device
-from foveate.cuda.frames import DeviceFrame
+from foveate.cuda.frames import AnyFrame, DeviceFrame
 from foveate.pipeline.chain import Sharing
-from foveate.pipeline.frames import Colour, Damage, Source, SourceInfo
+from foveate.pipeline.frames import Colour, Damage, Frame, Source, SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.container import ContainerFeed
-from foveate.pipeline.sources.decoding import Feed, record_damage
+from foveate.pipeline.sources.decoding import Feed, FrameDecoder, record_damage
+from foveate.pipeline.sources.reading import PictureReader
 
 _LOG = logging.getLogger("foveate")
+
+
+class HostPicture(NamedTuple):
+    """A picture that PyAV decoded."""
+
+    pts: int
+    frame: VideoFrame
+
+
+Decoded = Picture | HostPicture
 
 
 def on_device(source: Source, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:
@@ -52,7 +66,7 @@ def _problem(info: SourceInfo, address: str) -> str | None:
     if not Path(address).is_file():
         return "not one file"
     if info.rotation or "mirrored" in info.notes:
-        return "the picture has to be turned"
+        return TURNED
     if info.frames == 1:
         return "a single picture"
     return codec_problem(info.codec, info.pixel_format, info.width, info.height)
@@ -61,11 +75,19 @@ def _problem(info: SourceInfo, address: str) -> str | None:
 def _problem_of(feed: ContainerFeed) -> str | None:
     if feed.times != "stream" or feed.decode_order:
         return "the file has no presentation times"
-    return "the picture has to be cropped" if feed.geometry.crop else None
+    if feed.geometry.crop:
+        return CROPPED
+    try:
+        return GeometryWatch(feed.decoder.name).problem(parameter_sets(feed))
+    except ValueError as error:
+        return str(error)
 
 
 class DeviceSource:
-    """DeviceFrames of one file. Iterated and closed by the thread that owns the GPU."""
+    """DeviceFrames of one file. Iterated and closed by the thread that owns the GPU.
+
+    From where the stream asks for what the hardware does not do, they are Frames that are decoded on the CPU.
+    """
 
     def __init__(self, feed: ContainerFeed, info: SourceInfo, colour: Colour, settings: SourceSettings) -> None:
         self.info = info
@@ -79,10 +101,11 @@ class DeviceSource:
         self._decoded = self._decode()
         self._stamped = self._stamp()
         self._pictures = timed(self._stamped, 1 / (feed.rate or settings.rate), feed.spliced)
-        self._frames: Iterator[DeviceFrame] = islice(map(self._frame, count(), self._pictures), settings.frames)
+        self._reader = PictureReader(info.name, feed.geometry)
+        self._frames: Iterator[AnyFrame] = islice(map(self._frame, count(), self._pictures), settings.frames)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield DeviceFrames in presentation order. Raises EngineError."""
+        """Yield frames in presentation order. Raises EngineError."""
         return self._frames
 
     def close(self) -> None:
@@ -92,8 +115,11 @@ class DeviceSource:
             generator.close()
         self._feed.close()
 
-    def _frame(self, index: int, timed_picture: Timed[Picture]) -> DeviceFrame:
+    def _frame(self, index: int, timed_picture: Timed[Decoded]) -> AnyFrame:
         picture = timed_picture.item
+        if isinstance(picture, HostPicture):
+            shown = self._reader.read(picture.frame)
+            return Frame(index, timed_picture.seconds, shown.luma, shown.chroma, shown.colour, timed_picture.jumped)
         return DeviceFrame(
             index,
             timed_picture.seconds,
@@ -105,7 +131,7 @@ class DeviceSource:
             timed_picture.jumped,
         )
 
-    def _stamp(self) -> Generator[Stamped[Picture], None, None]:
+    def _stamp(self) -> Generator[Stamped[Decoded], None, None]:
         for picture in self._decoded:
             if picture.pts in self._dropped:
                 self._dropped.remove(picture.pts)
@@ -113,10 +139,13 @@ class DeviceSource:
             if self._origin is None:
                 self._origin = picture.pts
             seconds = (picture.pts - self._origin) * self._numerator / self._denominator
-            duration = self._durations.pop(picture.pts, 0) * self._numerator / self._denominator
+            ticks = self._durations.pop(picture.pts, 0)
+            if isinstance(picture, HostPicture):
+                ticks = picture.frame.duration or 0
+            duration = ticks * self._numerator / self._denominator
             yield Stamped(picture, seconds, duration or None)
 
-    def _decode(self) -> Generator[Picture, None, None]:
+    def _decode(self) -> Generator[Decoded, None, None]:
         """All pictures, past what is damaged."""
         with Device() as device, device.errors():
             if vouched(self._feed):
@@ -125,10 +154,11 @@ class DeviceSource:
                 lost = yield from self._packet_by_packet(device, self._feed)
                 self._note_loss(lost)
 
-    def _ahead(self, device: Device) -> Generator[Picture, None, None]:
+    def _ahead(self, device: Device) -> Generator[Decoded, None, None]:
         """Decoded ahead; from where that ends before the index does, packet by packet."""
         expected, received, reached = len(self._feed.index or ()), 0, None
         with closing(Ahead(device, self._feed)) as decoder:
+            picture: Decoded
             for picture in decoder:
                 received += 1
                 reached = picture.pts
@@ -140,7 +170,7 @@ class DeviceSource:
                     yield picture
         self._note_loss(expected - received - self.damage.frames)
 
-    def _rest(self, device: Device, reached: int | None) -> Generator[Picture, None, None]:
+    def _rest(self, device: Device, reached: int | None) -> Generator[Decoded, None, None]:
         """The pictures behind the time ``reached``; None: all."""
         feed = self._feed if reached is None else self._feed.tail(reached)
         if feed is None:
@@ -150,23 +180,42 @@ class DeviceSource:
                 if reached is None or picture.pts > reached:
                     yield picture
 
-    def _packet_by_packet(self, device: Device, feed: Feed) -> Generator[Picture, None, int]:
+    def _packet_by_packet(self, device: Device, feed: Feed) -> Generator[Decoded, None, int]:
         """Returns how many pictures did not come out, of packets that seemed whole."""
         decoder = Nvdec(device, feed.decoder.name)
-        sent = received = 0
+        sent, received, reached, beyond = 0, 0, None, None
         try:
             for coded in packets(feed, self.damage):
+                if coded.problem is not None:
+                    beyond = coded
+                    break
                 sent += 1
                 self._note(coded)
                 for picture in self._through(decoder, coded.data):
-                    received += 1
+                    received, reached = received + 1, picture.pts
                     yield picture
             for picture in self._through(decoder, flush()):
-                received += 1
+                received, reached = received + 1, picture.pts
                 yield picture
         finally:
             decoder.close()
+        if beyond is not None:
+            yield from self._on_host(feed, beyond, reached)
         return sent - received
+
+    def _on_host(self, feed: Feed, coded: Coded, reached: int | None) -> Generator[HostPicture, None, None]:
+        """The pictures behind the time ``reached``, from a packet on that the hardware cannot decode rightly."""
+        seconds = (coded.ticks - (self._origin or 0)) * self._numerator / self._denominator
+        _LOG.warning("%s: decoded on the CPU from %.1f s on: %s", self.info.name, seconds, coded.problem)
+        tail = feed.tail(coded.ticks)
+        if tail is None:
+            record_damage(self.damage, f"nothing is shown from {seconds:.1f} s on: {coded.problem}")
+            return
+        with closing(tail):
+            tail.frames = None  # what is missing of the whole file is not to be counted here
+            for frame in FrameDecoder(tail, self.damage).frames():
+                if frame.pts is not None and (reached is None or frame.pts > reached):
+                    yield HostPicture(frame.pts, frame)
 
     def _note(self, coded: Coded) -> None:
         """Keep what must be known of its picture when that comes out."""
@@ -185,6 +234,6 @@ class DeviceSource:
         reason = self._feed.shortfall()
         if reason is None and missing > 0 and "interlaced" not in self.info.notes:
             reason = "pictures could not be decoded"
-        if reason is not None:
+        if reason is not None and reason not in self.damage.messages:
             announced = (self._feed.frames or 0) - len(self._dropped)
             record_damage(self.damage, reason, max(missing, 1) if announced else 1)
