@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
+from foveate.cuda.decode.annex_b import SEQUENCE, AnnexB
+from foveate.cuda.decode.geometry import GeometryWatch
 from foveate.cuda.decode.pictures import Picture, PictureCopies
 from foveate.cuda.device import Device
 from foveate.cuda.graph import no_capture
@@ -20,6 +22,7 @@ from foveate.pipeline.sources.container import ContainerFeed
 
 _AHEAD: Final = 8  # pictures that are decoded before they are asked for
 _AT_A_TIME: Final = 4
+_HEAD: Final = 4096  # bytes of a packet in which what is told of its picture is looked for
 
 
 def vouched(feed: ContainerFeed) -> bool:
@@ -43,6 +46,33 @@ def _same_stream(feed: ContainerFeed) -> bool:
 
 def _name(feed: ContainerFeed) -> str:
     return str(feed.path.absolute())
+
+
+class KeyframeHeads:
+    """Looks at the beginnings of a file's keyframes, for what the hardware does not do. Closed by whoever makes it."""
+
+    def __init__(self, feed: ContainerFeed) -> None:
+        """``feed`` is vouched for. Raises OSError and ValueError."""
+        codec = feed.decoder.name
+        self._file = feed.path.open("rb")
+        self._watch = GeometryWatch(codec)
+        self._form = AnnexB(codec, feed.decoder.extradata or b"") if codec in SEQUENCE else None
+        places = enumerate(feed.index or ()) if self._form else ()
+        self._places = deque((number, entry.pos, entry.size) for number, entry in places if entry.is_keyframe)
+
+    def problem(self, count: int) -> str | None:
+        """What those among the first ``count`` packets ask for that were not looked at yet; None: nothing."""
+        while self._form is not None and self._places and self._places[0][0] < count:
+            _, position, size = self._places.popleft()
+            self._file.seek(position)
+            told = self._watch.problem(self._form.beginning(self._file.read(min(size, _HEAD))))
+            if told is not None:
+                return told
+        return None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class Ahead:

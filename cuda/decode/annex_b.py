@@ -12,6 +12,7 @@ from typing import Final
 START: Final = b"\0\0\0\1"
 _SHORT: Final = b"\0\0\1"  # a start code of which the first byte is the end of what is before
 SEQUENCE: Final = {"h264": 7, "hevc": 33}  # types of sequence parameter sets
+_SLICES: Final = {"h264": range(1, 6), "hevc": range(32)}
 _RANDOM_ACCESS: Final = {"h264": range(5, 6), "hevc": range(16, 24)}  # types of slices at which decoding can begin
 
 
@@ -25,7 +26,7 @@ class AnnexB:
         they are. Raises ValueError for a record that is cut.
         """
         self._kind_of = _h264_type if codec == "h264" else _hevc_type
-        self._sequence, self._entries = SEQUENCE[codec], _RANDOM_ACCESS[codec]
+        self._sequence, self._entries, self._slices = SEQUENCE[codec], _RANDOM_ACCESS[codec], _SLICES[codec]
         sets: list[bytes] = []
         self._length = 0
         if configuration[:1] == b"\1":
@@ -52,15 +53,27 @@ class AnnexB:
         lead = self._sets if begins and self._sequence not in kinds else b""
         return lead + b"".join(START + unit for unit in units)
 
+    def beginning(self, packet: bytes) -> bytes:
+        """The units before the first slice, of a packet of which only the beginning is at hand."""
+        if not self._length:
+            return packet
+        found, at = b"", 0
+        while at + self._length < len(packet):
+            size, start = int.from_bytes(packet[at : at + self._length], "big"), at + self._length
+            if self._kind_of(packet[start]) in self._slices:
+                break
+            found, at = found + START + packet[start : start + size], start + size
+        return found
+
 
 def leading_units(codec: str, data: bytes) -> Iterator[tuple[int, bytes]]:
     """Type and content of each unit before the first slice of some data in Annex B form."""
-    kind_of, slices = (_h264_type, range(1, 6)) if codec == "h264" else (_hevc_type, range(32))
+    kind_of = _h264_type if codec == "h264" else _hevc_type
     start = data.find(_SHORT)
     while start >= 0 and start + 3 < len(data):
         start += 3
         kind = kind_of(data[start])
-        if kind in slices:
+        if kind in _SLICES[codec]:
             return
         end = data.find(_SHORT, start)
         yield kind, data[start : len(data) if end < 0 else end].rstrip(b"\0")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from av.video.frame import VideoFrame
 
-from foveate.cuda.decode.ahead import Ahead, vouched
+from foveate.cuda.decode.ahead import Ahead, KeyframeHeads, vouched
 from foveate.cuda.decode.geometry import CROPPED, TURNED, GeometryWatch
 from foveate.cuda.decode.nvdec import Nvdec, codec_problem
 from foveate.cuda.decode.packets import Coded, flush, packets, parameter_sets
@@ -157,9 +157,11 @@ class DeviceSource:
     def _ahead(self, device: Device) -> Generator[Decoded, None, None]:
         """Decoded ahead; from where that ends before the index does, packet by packet."""
         expected, received, reached = len(self._feed.index or ()), 0, None
-        with closing(Ahead(device, self._feed)) as decoder:
+        with closing(Ahead(device, self._feed)) as decoder, closing(KeyframeHeads(self._feed)) as heads:
             picture: Decoded
             for picture in decoder:
+                if heads.problem(received + 1) is not None:
+                    break
                 received += 1
                 reached = picture.pts
                 yield picture

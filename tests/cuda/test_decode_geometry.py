@@ -17,7 +17,7 @@ from foveate.pipeline import open_stream
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
-from tests.cuda.test_ahead import card, library  # noqa: F401 - fixtures
+from tests.cuda.test_ahead import card, library, vouches  # noqa: F401 - fixtures
 from tests.pipeline.made_sources import ffmpeg, read
 from tests.pipeline.test_sources_cropping import with_clap
 
@@ -85,15 +85,18 @@ def test_streams_that_turn_are_not(tmp_path: Path, change: str) -> None:
     assert problem_of(path) == TURNED
 
 
-def changing(folder: Path, change: str) -> Path:
-    """A transport stream of ten pictures, and ten more with changed metadata."""
+def changing(folder: Path, change: str, suffix: str = ".ts") -> Path:
+    """Ten pictures, and ten more with changed metadata; ".mp4" is decoded ahead, ".ts" packet by packet."""
     first = made(folder / "plain.ts")
     second = changed(first, "-bsf:v", f"h264_metadata={change}", "-output_ts_offset", "0.4")
     path = folder / "both.ts"
     path.write_bytes(first.read_bytes() + second.read_bytes())
-    return path
+    if suffix != ".ts":
+        ffmpeg("-i", str(path), "-c", "copy", str(path.with_suffix(suffix)))
+    return path.with_suffix(suffix)
 
 
+@pytest.mark.parametrize("suffix", [".ts", ".mp4", ".mkv"])
 @pytest.mark.parametrize(
     ("change", "size"),
     [("display_orientation=insert:rotate=90", (64, 96)), ("crop_left=16", (80, 64)), ("crop_top=8", (96, 56))],
@@ -103,8 +106,10 @@ def test_what_changes_in_the_middle_goes_on_on_the_cpu(
     caplog: pytest.LogCaptureFixture,
     change: str,
     size: tuple[int, int],
+    suffix: str,
 ) -> None:
-    path = changing(tmp_path, change)
+    path = changing(tmp_path, change, suffix)
+    assert vouches(path) is (suffix == ".mp4")
     opened = open_source(str(path), SETTINGS)
     with caplog.at_level(logging.WARNING, "foveate"):
         source, _ = on_device(opened, str(path), SETTINGS)
@@ -122,9 +127,10 @@ def test_what_changes_in_the_middle_goes_on_on_the_cpu(
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("suffix", [".ts", ".mp4"])
 @pytest.mark.parametrize("change", ["display_orientation=insert:rotate=90", "crop_left=16", "crop_top=8"])
-def test_the_engine_takes_frames_from_both(tmp_path: Path, change: str) -> None:
-    path = changing(tmp_path, change)
+def test_the_engine_takes_frames_from_both(tmp_path: Path, change: str, suffix: str) -> None:
+    path = changing(tmp_path, change, suffix)
     found = []
     for engine in ("cpu", "cuda"):
         with open_stream(str(path), engine=engine, allocation={"memory": "stream"}) as stream:
