@@ -31,9 +31,16 @@ class CudaEngine:
     shares_thread: Sharing = "always"
 
     def __init__(
-        self, settings: Settings, feedback: Feedback, asked: Asked | None = None, flow: GivenFlow | None = None
+        self,
+        settings: Settings,
+        feedback: Feedback,
+        asked: Asked | None = None,
+        flow: GivenFlow | None = None,
+        lockstep: bool = False,
     ) -> None:
         """``flow`` gives the Flow of each frame by its index, instead of the device's search: to compare engines.
+
+        ``lockstep``: each frame is unpacked before the next one is asked for.
 
         Raises SettingsError for files and modules that cannot be loaded.
         """
@@ -44,6 +51,7 @@ class CudaEngine:
         self._feedback = feedback
         self._asked = asked
         self._flow = flow
+        self._unpacked = _at_once if lockstep else _unpacked
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
         self._session: Session | None = None
 
@@ -65,7 +73,7 @@ class CudaEngine:
         with Device() as device, device.errors():
             self._open = device, device.stream()
             try:
-                yield from self._steps(_unpacked(states), device)
+                yield from self._steps(self._unpacked(states), device)
             finally:
                 session, self._session, self._open = self._session, None, None
                 if session is not None:
@@ -107,3 +115,10 @@ def _unpacked(states: Iterable[Arrived]) -> Iterator[Step | State]:
         del arrived  # not to be held while waiting for the next one
     if pending is not None:
         yield pending.session.finish(pending)
+
+
+def _at_once(states: Iterable[Arrived]) -> Iterator[Step | State]:
+    for arrived in states:
+        yield arrived.session.finish(arrived)
+        arrived.session.forget_before()
+        del arrived  # not to be held while waiting for the next one

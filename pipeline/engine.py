@@ -48,8 +48,10 @@ class Engine(Protocol):
         """Yield one Step per State: the Selection."""
 
 
-def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = None) -> Engine:
+def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = None, lockstep: bool = False) -> Engine:
     """The engine that the settings ask for; ``auto`` takes the GPU where there is one.
+
+    ``lockstep``: each frame's Selection is made before the next frame is asked for, which the GPU takes longer for.
 
     Where it does not, although there is a sign of a GPU, a warning says why, once, and so do the engine's notes.
 
@@ -63,7 +65,7 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
     if problem is None:
         from foveate.cuda.engine import CudaEngine
 
-        return CudaEngine(settings, feedback, asked)
+        return CudaEngine(settings, feedback, asked, lockstep=lockstep)
     if settings.device_patches:
         raise EngineError(f"device_patches needs engine 'cuda', which cannot run here: {problem}")
     if settings.engine == "cuda":

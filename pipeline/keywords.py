@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypedDict
 
+from pydantic import ValidationError
+
+from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import (
     AllocationSettings,
     CacheSettings,
@@ -12,7 +16,9 @@ from foveate.pipeline.settings import (
     LiveSettings,
     OcrSettings,
     ScoreSettings,
+    Settings,
     SourceSettings,
+    settings_problem,
 )
 
 
@@ -20,6 +26,10 @@ class SourceKeywords(TypedDict, total=False):
     """See SourceSettings."""
 
     stream: int | None
+    start: float | str | None
+    end: float | str | None
+    fps: float | None
+    every: int | None
     frames: int | None
     rate: float
 
@@ -130,3 +140,17 @@ class SettingsKeywords(TypedDict, total=False):
     allocation: AllocationSettings | AllocationKeywords
     clip: ClipSettings | ClipKeywords
     ocr: OcrSettings | OcrKeywords
+
+
+def overridden(settings: Settings, overrides: Mapping[str, object]) -> Settings:
+    """``settings`` with what ``overrides`` say, group by group. Raises SettingsError."""
+    if not overrides:
+        return settings
+    merged = settings.model_dump()
+    for name, value in overrides.items():
+        old = merged.get(name)
+        merged[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        raise SettingsError(settings_problem(error)) from None

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Self, Unpack
-
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import ValidationError
+from typing import IO, NamedTuple, Self, TypeGuard, Unpack
 
 from foveate.pipeline.awaiting import Awaiting
 from foveate.pipeline.cascade.feedback import Feedback
@@ -18,16 +14,20 @@ from foveate.pipeline.chain import Sharing, Stage
 from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, FrameView, Source, SourceInfo
-from foveate.pipeline.keywords import SettingsKeywords
+from foveate.pipeline.keywords import SettingsKeywords, overridden
 from foveate.pipeline.live.moments import stamped
 from foveate.pipeline.live.source import LiveSource
 from foveate.pipeline.live.state import Listener, Status
 from foveate.pipeline.live.target import is_live
-from foveate.pipeline.query.asked import Asked, asked, compiled_queries
+from foveate.pipeline.query.asked import Asked, asked
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
-from foveate.pipeline.settings import Settings, settings_problem, shown_value
+from foveate.pipeline.settings import Settings, SourceSettings, shown_value
 from foveate.pipeline.sinks.base import Sink
+from foveate.pipeline.sources.arrays import Layout
+from foveate.pipeline.sources.file_objects import FileObject
+from foveate.pipeline.sources.own import OwnSource, PushedSource
+from foveate.pipeline.steering import Steering
 from foveate.pipeline.timing import StageReport
 
 _LOG = logging.getLogger("foveate")
@@ -35,44 +35,84 @@ _LOG = logging.getLogger("foveate")
 LIVE_IN_FLIGHT = 2  # frames between a live source and the caller's next wish: more would only grow old on the way
 
 
+class Prepared(NamedTuple):
+    """What a stream needs beside its source."""
+
+    settings: Settings
+    feedback: Feedback
+    queries: Asked | None
+    engine: Engine
+
+
 def open_stream(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | int | IO[bytes] | Iterable[object],
     settings: Settings | None = None,
     /,
     *,
+    fps: float | None = None,
+    layout: Layout = "rgb",
     sinks: Sequence[Sink] = (),
     listener: Listener | None = None,
     **overrides: Unpack[SettingsKeywords],
 ) -> Stream:
-    """Open ``source`` (a path, a camera or a network address) and get an iterator of Selections, one per frame.
+    """Open ``source`` and get an iterator of Selections, one per frame.
+
+    ``source`` is a path, a camera (its number, or /dev/videoN), a network address, a binary file object, or frames of
+    your own: an iterable of pictures, or of pairs (time in seconds, picture). A picture is a NumPy array or a tensor
+    (DLPack; one on a GPU is copied to the host) of uint8 [H, W], [H, W, 1 | 3 | 4] or [1 | 3 | 4, H, W], an image of
+    PIL, or a frame of PyAV or torchcodec. They are copied, and never written to. ``layout`` is the order of the colours
+    in arrays and tensors. Frames are taken in a thread of the stream, some ahead of the loop.
+
+    ``fps`` is the rate of frames of your own, for the setting ``source.rate``: their times follow from it, unless they
+    come in pairs. Without it the times that frames of PyAV and torchcodec bear count. How many of them are looked at a
+    second is another matter: the setting ``source.fps``.
 
     ``listener`` is told every state of a live source, by one of the stream's threads.
 
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
-    of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError.
+    of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError, SourceError for
+    what is no picture, and what the iterable raises.
     """
-    source = _address(source)
-    settings = _asked_by(sinks, _overridden(_base(settings), overrides))
+    if isinstance(source, int) and not isinstance(source, bool):
+        source = f"/dev/video{source}"
+    if isinstance(source, str | os.PathLike) or _is_file(source):
+        _refuse_for_files(fps, layout)
+    ready = prepared(settings, sinks, rated(overrides, fps))
+    kept: FileObject | None = None
+    decode_shares: Sharing = False
+    opened: Source
+    if isinstance(source, str | os.PathLike):
+        address = os.fspath(source)
+        if is_live(address):
+            opened = LiveSource(address, ready.settings.live, ready.settings.source, listener)
+        else:
+            opened, decode_shares = open_decoder(ready.engine, address, ready.settings.source)
+    elif _is_file(source):
+        opened, decode_shares, kept = _opened_file(ready, source)
+    else:
+        opened = OwnSource(source, ready.settings.source, fps is not None, layout)
+    return Stream(opened, ready, sinks, decode_shares, kept)
+
+
+def prepared(
+    settings: Settings | None, sinks: Sequence[Sink], overrides: Mapping[str, object], lockstep: bool = False
+) -> Prepared:
+    """The engine and what it works with; see open_engine for ``lockstep``. Raises SettingsError and EngineError."""
+    settings = _asked_by(sinks, overridden(_base(settings), overrides))
     feedback = Feedback()
     queries = asked(settings)
     for note in queries.notes if queries else ():
         _LOG.warning("%s", note)
-    engine = open_engine(settings, feedback, queries)
-    opened: Source
-    decode_shares: Sharing = False
-    if is_live(source):
-        opened = LiveSource(source, settings.live, settings.source, listener)
-    else:
-        opened, decode_shares = open_decoder(engine, source, settings.source)
-    return Stream(opened, settings, engine, feedback, sinks, decode_shares, queries)
+    return Prepared(settings, feedback, queries, open_engine(settings, feedback, queries, lockstep))
 
 
-def _address(source: object) -> str:
-    """The source as text. Raises SettingsError for what is none."""
-    path = source.__fspath__() if isinstance(source, os.PathLike) else source
-    if not isinstance(path, str):
-        raise SettingsError(f"source must be a path or an address, as text or a Path, got {shown_value(source)}")
-    return path
+def rated(overrides: Mapping[str, object], fps: float | None) -> Mapping[str, object]:
+    """The keywords with ``fps`` as the setting source.rate."""
+    if fps is None:
+        return overrides
+    source = overrides.get("source", {})
+    source = source.model_dump() if isinstance(source, SourceSettings) else source
+    return {**overrides, "source": {**source, "rate": fps}} if isinstance(source, dict) else overrides
 
 
 def _base(settings: object) -> Settings:
@@ -84,17 +124,30 @@ def _base(settings: object) -> Settings:
     )
 
 
-def _overridden(settings: Settings, overrides: Mapping[str, object]) -> Settings:
-    if not overrides:
-        return settings
-    merged = settings.model_dump()
-    for name, value in overrides.items():
-        old = merged.get(name)
-        merged[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+def _refuse_for_files(fps: float | None, layout: str) -> None:
+    """Raise SettingsError for what is told of frames of one's own only."""
+    if fps is not None:
+        raise SettingsError(
+            f"fps tells the rate of frames of your own, and the source is none of them, got {fps!r}; to look at so "
+            "many frames of a video a second, give source={'fps': 2}"
+        )
+    if layout != "rgb":
+        raise SettingsError(
+            f"layout tells how arrays of your own are to be read, and the source is none, got {layout!r}"
+        )
+
+
+def _is_file(source: object) -> TypeGuard[IO[bytes]]:
+    return hasattr(source, "read")
+
+
+def _opened_file(ready: Prepared, file: IO[bytes]) -> tuple[Source, Sharing, FileObject]:
+    kept = FileObject(file)
     try:
-        return Settings.model_validate(merged)
-    except ValidationError as error:
-        raise SettingsError(settings_problem(error)) from None
+        return *open_decoder(ready.engine, kept.path, ready.settings.source), kept
+    except BaseException:
+        kept.close()
+        raise
 
 
 def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
@@ -104,24 +157,22 @@ def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
     return settings.model_copy(update={"patches": patches, "maps": (*settings.maps, *(("score",) if heat else ()))})
 
 
-class Stream:
+class Stream(Steering):
     """An iterator of Selections, and a context manager. Nothing runs before the first one is asked for."""
 
     def __init__(
         self,
         source: Source,
-        settings: Settings,
-        engine: Engine,
-        feedback: Feedback,
+        ready: Prepared,
         sinks: Sequence[Sink],
         decode_shares: Sharing = False,
-        queries: Asked | None = None,
+        kept: FileObject | None = None,
     ) -> None:
-        self._encoder = queries.encoder if queries else None
-        self._source = source
-        self._feedback = feedback
+        """``kept`` is closed behind the source."""
+        settings, feedback, queries, engine = ready
+        super().__init__(settings, feedback, queries)
+        self._source, self._kept = source, kept
         self._live = source if isinstance(source, LiveSource) else None
-        self.settings = settings
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
         notes = (*info.notes, *engine.notes, *(queries.notes if queries else ()))
@@ -134,14 +185,14 @@ class Stream:
         # No stage may hold the Stream: threads would keep one alive that nobody has any more, and its file open.
         self._runner = Runner(
             [
-                Stage("decode", lambda _: _frames(source), shares=decode_shares),
+                Stage("decode", lambda _: _frames(source, kept), shares=decode_shares),
                 Stage("upload", engine.upload, shares=engine.shares_thread),
                 Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
                 Stage("cascade", engine.cascade, room, shares=engine.shares_thread),
                 Stage("output", lambda steps: _write(steps, sinks, header), room, shares=output_shares),
             ],
             in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
-            interrupt=self._live.cancel if self._live else None,
+            interrupt=source.cancel if isinstance(source, LiveSource | PushedSource) else None,
         )
         self._steps: Iterator[Step] | None = None
         self._frame: FrameView | None = None
@@ -178,56 +229,6 @@ class Stream:
     def report(self) -> tuple[StageReport, ...]:
         """Times of each stage so far."""
         return self._runner.report()
-
-    def set_gaze(self, x: float, y: float) -> None:
-        """Look at (x, y), in level-0 pixels, from the next frame on; it may lie outside the picture.
-
-        Raises ValueError for what is no number, or beyond a million.
-        """
-        self._feedback.set_gaze((x, y))
-
-    def clear_gaze(self) -> None:
-        """Look at nothing in particular: the centre counts again."""
-        self._feedback.set_gaze(None)
-
-    def set_query(self, queries: Sequence[str]) -> tuple[str, ...]:
-        """Look for ``queries``, written as in the settings, from the next frame on; none: for nothing in particular.
-
-        They take the place of all that was looked for, pictures (``query_image``) as well.
-        Returns what was not understood, a line each. The embeddings that are there are asked; nothing is encoded
-        again. Raises ValueError for what the settings refuse, and where the stream keeps no embeddings.
-        """
-        if self._encoder is None:
-            raise ValueError("the stream must be opened with a query, or with keep_embeddings, to be asked another one")
-        try:
-            compiled = compiled_queries(self._encoder, queries)
-        except SettingsError as error:
-            raise ValueError(str(error)) from None
-        self._feedback.set_query(tuple(queries), compiled.program)
-        return compiled.notes
-
-    def set_budget(self, budget: int) -> None:
-        """Give at most ``budget`` tokens from the next frame on. Raises ValueError for what the settings refuse."""
-        self._feedback.set_budget(self._changed({"budget": budget}).budget)
-
-    def set_keyframe_interval(self, frames: int) -> None:
-        """Make a periodic keyframe every so many frames from now on. Raises ValueError for what the settings refuse."""
-        changed = self._changed({"change": {"keyframe_interval": frames}})
-        self._feedback.keyframe_interval = changed.change.keyframe_interval
-
-    def _changed(self, wishes: Mapping[str, object]) -> Settings:
-        """The settings with ``wishes``. Raises ValueError where they do not allow them."""
-        try:
-            return _overridden(self.settings, wishes)
-        except SettingsError as error:
-            raise ValueError(str(error)) from None
-
-    def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
-        """Feed back what attention, float[K] in [0, 1], the model gave to the tokens of frame ``index``.
-
-        Raises ValueError for a frame that is no longer remembered, or weights of another length or range.
-        """
-        self._feedback.add_attention(index, weights)
 
     def __iter__(self) -> Self:
         return self
@@ -269,15 +270,23 @@ class Stream:
     def close(self) -> None:
         """End all stages and wait for them. Outputs are closed, and valid. Safe to call twice."""
         if self._steps is None:
-            self._source.close()  # no thread has read it yet
+            _let_go(self._source, self._kept)  # no thread has read it yet
         self._runner.close()
 
 
-def _frames(source: Source) -> Iterator[Frame]:
+def _frames(source: Source, kept: FileObject | None) -> Iterator[Frame]:
     try:
         yield from source
     finally:
+        _let_go(source, kept)
+
+
+def _let_go(source: Source, kept: FileObject | None) -> None:
+    try:
         source.close()
+    finally:
+        if kept is not None:
+            kept.close()
 
 
 def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iterator[Step]:

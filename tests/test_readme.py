@@ -158,6 +158,16 @@ def test_the_example_of_painting_runs() -> None:
     assert {names[name].shape for name in ("frame", "seen", "drawn")} == {(576, 768, 3)}
 
 
+def test_the_example_of_own_frames_runs() -> None:
+    names: dict[str, Any] = {
+        "open_stream": open_stream,
+        "frames": [np.full((32, 48, 3), 9 * i, np.uint8) for i in range(4)],
+    }
+    exec(code_with("stream.push(frame)"), names)
+    assert names["selection"].index == 3
+    assert [selection.time for selection in names["selections"]] == [0.0, 1 / 30, 2 / 30, 3 / 30]
+
+
 def test_the_example_of_lessons_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     example = next(code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "Lessons" in code)

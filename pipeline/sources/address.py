@@ -14,8 +14,20 @@ _SCHEME = re.compile(r"\w\w:/+")  # its end; also with a single slash, as a path
 _AUTHORITY_END = re.compile(r"[/?#]")
 
 
+_NAMES: dict[str, str] = {}  # of addresses that mean nothing to whoever gave something else
+
+
+def name_for(address: str, name: str | None) -> None:
+    """Have ``address`` shown as ``name`` from now on; None: as itself. From any thread."""
+    if name is None:
+        _NAMES.pop(address, None)
+    else:
+        _NAMES[address] = name
+
+
 def shown(address: str) -> str:
     """The address as it may appear in a message, a file or a page: one line, without passwords."""
+    address = _NAMES.get(address, address)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in redact(address))
 
 

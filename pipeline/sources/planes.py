@@ -12,10 +12,12 @@ from av.video.format import VideoFormat
 from av.video.frame import VideoFrame
 from av.video.plane import VideoPlane
 from av.video.reformatter import VideoReformatter
+from numpy.typing import NDArray
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Colour, Matrix, Plane
 
+RGB_COLOUR = Colour("bt601", True)  # full range BT.601 (ITU-T T.871), what RGB is turned into
 _DIRECT = {"yuv420p", "yuvj420p", "yuv444p", "yuvj444p", "gray"}
 _MATRICES: dict[int, Matrix] = {  # ISO/IEC 23091-2, MatrixCoefficients
     1: "bt709",
@@ -100,7 +102,7 @@ def unknown_matrix(frame: VideoFrame) -> bool:
 
 def _plan(format_: VideoFormat, colorspace: int, color_range: int, high: bool) -> _Plan:
     if _is_rgb(format_):
-        return _Plan(Colour("bt601", True), "rgb", "rgb24", VideoReformatter())
+        return _Plan(RGB_COLOUR, "rgb", "rgb24", VideoReformatter())
     matrix: Matrix = _MATRICES.get(colorspace, "bt709" if high else "bt601")
     grey = sum(not component.is_alpha for component in format_.components) == 1
     unsaid_is_full = grey or format_.name.startswith("yuvj")
@@ -132,10 +134,14 @@ def _view(plane: VideoPlane) -> Plane:
 
 
 def _from_rgb(plane: VideoPlane) -> tuple[Plane, Chroma]:
-    """Luma and chroma of an rgb24 plane, full range BT.601 (ITU-T T.871)."""
     rows = np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, plane.line_size)
-    rgb = rows[:, : 3 * plane.width].reshape(plane.height, plane.width, 3)
-    luma, red, blue = (np.asarray(p, np.uint8) for p in cv2.split(cv2.cvtColor(rgb, cv2.COLOR_RGB2YCrCb)))
+    return planes_of_rgb(rows[:, : 3 * plane.width].reshape(plane.height, plane.width, 3))
+
+
+def planes_of_rgb(pixels: NDArray[np.uint8], reverse: bool = False) -> tuple[Plane, Chroma]:
+    """Luma and chroma of R'G'B', or if ``reverse`` B'G'R', uint8[H, W, 3]: ``RGB_COLOUR``, within 1 level."""
+    code = cv2.COLOR_BGR2YCrCb if reverse else cv2.COLOR_RGB2YCrCb
+    luma, red, blue = (np.asarray(p, np.uint8) for p in cv2.split(cv2.cvtColor(pixels, code)))
     for part in (luma, blue, red):
         part.setflags(write=False)
     return luma, (blue, red)

@@ -1,0 +1,73 @@
+"""Files that are open already, and other objects that are read like them, as names that a source can be opened by."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+from typing import IO, Any, Final
+
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.sources.address import name_for, shown
+
+_DESCRIPTORS: Final = "/proc/self/fd"
+
+
+class FileObject:
+    """What is read from a binary file object, from its beginning, under a name of this process's own.
+
+    A file of the system is opened anew, so that its position does not matter and stays as it is. All else
+    (``io.BytesIO``, a member of an archive, an answer of a server) is first copied to a temporary file as a whole.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """Raises SourceError for what is closed, cannot be read, or yields text."""
+        name = getattr(file, "name", None)
+        name = name if isinstance(name, str) and name else f"<{type(file).__name__}>"
+        try:
+            self._descriptor = _opened(file)
+        except (OSError, ValueError, TypeError) as error:
+            raise SourceError(f"{shown(name)}: the file object cannot be read: {_reason(error)}") from None
+        self.path = f"{_DESCRIPTORS}/{self._descriptor}"
+        name_for(self.path, name)
+
+    def close(self) -> None:
+        """Give the file back; the object itself stays open. Safe to call twice."""
+        if self._descriptor >= 0:
+            name_for(self.path, None)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _opened(file: Any) -> int:
+    """A descriptor of its own."""
+    if getattr(file, "closed", False):
+        raise ValueError("it is closed")
+    if isinstance(file, io.TextIOBase):
+        raise TypeError("it yields text; open it in binary mode")
+    if hasattr(file, "readable") and not file.readable():
+        raise ValueError("it is open for writing only")
+    raw = getattr(file, "raw", file)
+    if isinstance(raw, io.FileIO):
+        if raw.writable():
+            file.flush()
+        return os.dup(raw.fileno())
+    return _copied(file)
+
+
+def _copied(file: IO[bytes]) -> int:
+    with tempfile.TemporaryFile() as copy:
+        position = file.tell() if hasattr(file, "seekable") and file.seekable() else None
+        if position is not None:
+            file.seek(0)
+        shutil.copyfileobj(file, copy)
+        if position is not None:
+            file.seek(position)
+        copy.flush()
+        return os.dup(copy.fileno())
+
+
+def _reason(error: Exception) -> str:
+    told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return told.splitlines()[0].rstrip(".") if told else type(error).__name__

@@ -1,0 +1,208 @@
+"""Sources of frames of one's own: what is iterated over, and what is pushed one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import replace
+from itertools import chain, islice
+from numbers import Real
+from typing import Any, Final
+
+from foveate.pipeline.channel import END, Channel
+from foveate.pipeline.errors import SettingsError, SourceError
+from foveate.pipeline.frames import Damage, Frame, SourceInfo
+from foveate.pipeline.settings import SourceSettings, shown_value
+from foveate.pipeline.sources.arrays import ArrayReader, Layout, borne_time, described, is_one_picture
+from foveate.pipeline.sources.clock import Timed
+from foveate.pipeline.sources.sampling import Sampling, nothing_shown, sampling_of
+
+OWN: Final = "<frames>"  # the name of a source that is iterated over
+PUSHED: Final = "<pushed frames>"
+
+
+class OwnClock:
+    """Times of own frames: those told, or those that frames bear, or so many frames a second; the first is 0.0."""
+
+    def __init__(self, rate: float, settled: bool) -> None:
+        """``settled``: the rate counts for more than the times that frames bear."""
+        self._rate, self._settled = rate, settled
+        self._last: float | None = None
+        self._anchor, self._since = 0.0, 0  # the latest time that was not made up, and how many were made up since
+        self._told: float | None = None  # the latest one
+        self.start: float | None = None  # the first time that was told or borne
+        self._shift = 0.0  # what is taken from such times
+
+    def place(self, told: object, borne: float | None, number: int) -> tuple[float, bool]:
+        """Seconds after the first frame, and whether the times that frames bear jumped back.
+
+        Raises SourceError, which names ``number``, for a told time that is no number, or not behind the one before.
+        """
+        stamp = None if self._settled else borne
+        if told is not None:
+            stamp = self._checked(told, number)
+        made_up = 0.0 if self._last is None else self._anchor + (self._since + 1) / self._rate
+        if stamp is None:
+            self._since += self._last is not None
+            self._last = made_up
+            return made_up, False
+        if self.start is None:
+            self.start, self._shift = stamp, stamp - made_up
+        seconds = stamp - self._shift
+        back = self._last is not None and seconds <= self._last
+        if back:
+            self._shift, seconds = stamp - made_up, made_up
+        self._last = self._anchor = seconds
+        self._since = 0
+        return seconds, back
+
+    def _checked(self, told: object, number: int) -> float:
+        if isinstance(told, bool) or not isinstance(told, Real) or not math.isfinite(told):
+            raise SourceError(f"frame {number}: its time must be a number of seconds, got {told!r}")
+        stamp = float(told)
+        if self._told is not None and stamp <= self._told:
+            raise SourceError(
+                f"frame {number}: its time must be greater than that of the one before, {self._told:g} s, "
+                f"got {stamp:g} s"
+            )
+        self._told = stamp
+        return stamp
+
+
+class FrameMaker:
+    """Makes Frames of what is given, in order."""
+
+    def __init__(self, rate: float, rated: bool, layout: Layout) -> None:
+        self._reader = ArrayReader(layout)
+        self._clock = OwnClock(rate, rated)
+        self._rate, self._rated = rate, rated
+        self.count = 0  # frames made so far
+        self._kind = ""  # what the first one was
+
+    def frames(self, given: Iterable[object]) -> Iterator[Frame]:
+        """Yield a Frame for each picture, or pair of time and picture. Raises SourceError."""
+        for item in given:
+            time, picture = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
+            yield self.frame(picture, time)
+
+    def frame(self, picture: object, time: object) -> Frame:
+        """The next Frame. Raises SourceError, after which the next one takes its place."""
+        number = self.count
+        made = self._reader.read(picture, number)
+        seconds, jumped = self._clock.place(time, borne_time(picture), number)
+        self.count += 1
+        self._kind = self._kind or made.kind
+        return Frame(number, seconds, made.luma, made.chroma, made.colour, jumped)
+
+    def describe(self, name: str, first: Frame, frames: int | None) -> SourceInfo:
+        """What is known when there is a first frame."""
+        timed = self._clock.start is not None
+        notes = (
+            () if timed or self._rated else (f"times made up from the rate setting, {self._rate:g} frames per second",)
+        )
+        return SourceInfo(
+            name=name,
+            width=first.width,
+            height=first.height,
+            fps=None if timed else self._rate,
+            frames=frames,
+            start=self._clock.start or 0.0,
+            pixel_format=self._kind,
+            notes=notes,
+        )
+
+
+class OwnSource:
+    """Frames of an iterable: pictures, or (time in seconds, picture). Iterated once.
+
+    The first is taken on opening, so that ``info`` tells what really comes; the others by the thread that reads.
+    """
+
+    def __init__(self, frames: object, settings: SourceSettings, rated: bool, layout: Layout) -> None:
+        """``rated``: the rate setting counts for more than the times that frames bear.
+
+        Raises SourceError where the first is no picture, and SettingsError for what is no iterable of them.
+        """
+        self.damage = Damage()
+        self._making = FrameMaker(settings.rate, rated, layout)
+        sampling = sampling_of(settings, None, OWN)
+        made = self._making.frames(_several(frames))
+        if not sampling.is_everything:
+            made = _sampled(made, sampling, 1 / settings.rate)
+        first = next(made, None)
+        if first is None:
+            empty = f"no frame came; the {type(frames).__name__} is empty"
+            raise SourceError(f"{OWN}: {nothing_shown(sampling) if self._making.count else empty}")
+        count = len(frames) if isinstance(frames, Sized) else None
+        self.info = self._making.describe(OWN, first, _least(count, settings.frames))
+        self._frames: Iterator[Frame] = islice(chain([first], made), settings.frames)
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield Frames. Raises SourceError for what is no picture, and what the iterable raises."""
+        return self._frames
+
+    def close(self) -> None:
+        """Let go of the iterable. Safe to call twice."""
+        self._frames = iter(())
+
+
+class PushedSource:
+    """Frames that are pushed by one thread and read by another."""
+
+    def __init__(self, settings: SourceSettings, rated: bool, layout: Layout) -> None:
+        """See OwnSource."""
+        self.damage = Damage()
+        self.info = SourceInfo(PUSHED, 0, 0, None, None)  # until there is a frame
+        self._making = FrameMaker(settings.rate, rated, layout)
+        self._waiting = Channel(1)
+
+    def take(self, picture: object, time: float | None) -> Frame:
+        """The next Frame. Raises SourceError for what is none, and counts it as never given."""
+        frame = self._making.frame(picture, time)
+        if frame.index == 0:
+            self.info = self._making.describe(PUSHED, frame, None)
+        return frame
+
+    def put(self, frame: Frame) -> None:
+        """Hand a frame to the thread that reads. Raises Cancelled once the source is closed."""
+        self._waiting.put(frame)
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield Frames until the source is cancelled, which raises Cancelled."""
+        while (frame := self._waiting.get()) is not END:
+            yield frame
+
+    def cancel(self) -> None:
+        """End every wait. From any thread."""
+        self._waiting.cancel()
+
+    def close(self) -> None:
+        """The same."""
+        self._waiting.cancel()
+
+
+def _sampled(frames: Iterable[Frame], sampling: Sampling, length: float) -> Iterator[Frame]:
+    """The frames that are looked at. All are made, because their memory may be used again before that is known."""
+    for decision in sampling.decide(Timed(frame, frame.seconds, frame.discontinuity, length) for frame in frames):
+        if decision.wanted:
+            yield replace(decision.picture.item, discontinuity=decision.picture.jumped)
+
+
+def _several(frames: Any) -> Iterable[object]:
+    """What can be iterated over, and is not a picture itself."""
+    if is_one_picture(frames):
+        raise SettingsError(f"source is one picture, {described(frames)}; give several, as a list or a generator")
+    try:
+        if not isinstance(frames, bytes | bytearray | memoryview):
+            return iter(frames)
+    except TypeError:
+        pass
+    raise SettingsError(
+        "source must be a path, an address, a camera's number, a binary file object or an iterable of frames, "
+        f"got {shown_value(frames)}"
+    )
+
+
+def _least(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return min(known, default=None)

@@ -1,0 +1,73 @@
+"""What can be changed of a stream, and told to it, while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.keywords import overridden
+from foveate.pipeline.query.asked import Asked, compiled_queries
+from foveate.pipeline.settings import Settings
+
+
+class Steering:
+    """What streams of every kind are told from the caller's thread."""
+
+    def __init__(self, settings: Settings, feedback: Feedback, queries: Asked | None) -> None:
+        self.settings = settings
+        self._feedback = feedback
+        self._encoder = queries.encoder if queries else None
+
+    def set_gaze(self, x: float, y: float) -> None:
+        """Look at (x, y), in level-0 pixels, from the next frame on; it may lie outside the picture.
+
+        Raises ValueError for what is no number, or beyond a million.
+        """
+        self._feedback.set_gaze((x, y))
+
+    def clear_gaze(self) -> None:
+        """Look at nothing in particular: the centre counts again."""
+        self._feedback.set_gaze(None)
+
+    def set_query(self, queries: Sequence[str]) -> tuple[str, ...]:
+        """Look for ``queries``, written as in the settings, from the next frame on; none: for nothing in particular.
+
+        They take the place of all that was looked for, pictures (``query_image``) as well.
+        Returns what was not understood, a line each. The embeddings that are there are asked; nothing is encoded
+        again. Raises ValueError for what the settings refuse, and where the stream keeps no embeddings.
+        """
+        if self._encoder is None:
+            raise ValueError("the stream must be opened with a query, or with keep_embeddings, to be asked another one")
+        try:
+            compiled = compiled_queries(self._encoder, queries)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+        self._feedback.set_query(tuple(queries), compiled.program)
+        return compiled.notes
+
+    def set_budget(self, budget: int) -> None:
+        """Give at most ``budget`` tokens from the next frame on. Raises ValueError for what the settings refuse."""
+        self._feedback.set_budget(self._changed({"budget": budget}).budget)
+
+    def set_keyframe_interval(self, frames: int) -> None:
+        """Make a periodic keyframe every so many frames from now on. Raises ValueError for what the settings refuse."""
+        changed = self._changed({"change": {"keyframe_interval": frames}})
+        self._feedback.keyframe_interval = changed.change.keyframe_interval
+
+    def _changed(self, wishes: Mapping[str, object]) -> Settings:
+        """The settings with ``wishes``. Raises ValueError where they do not allow them."""
+        try:
+            return overridden(self.settings, wishes)
+        except SettingsError as error:
+            raise ValueError(str(error)) from None
+
+    def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
+        """Feed back what attention, float[K] in [0, 1], the model gave to the tokens of frame ``index``.
+
+        Raises ValueError for a frame that is no longer remembered, or weights of another length or range.
+        """
+        self._feedback.add_attention(index, weights)
