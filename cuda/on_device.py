@@ -48,9 +48,9 @@ class OnDevice:
         return self._cascade.asking is None
 
     @property
-    def room(self) -> int:
-        """See Cascade.room."""
-        return self._cascade.room
+    def plan(self) -> tuple[int, ...]:
+        """See Cascade.plan."""
+        return self._cascade.plan
 
     def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
         """Take what was fed in."""

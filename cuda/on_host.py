@@ -49,7 +49,7 @@ def lacking_on_device(settings: Settings, asked: Asked | None) -> str | None:
 class OnHost:
     """See session.Choice. Of the channels that are kept on the Grid, only edge_distance gets into the textures."""
 
-    room: Final = 0
+    plan: Final = ()
 
     def __init__(self, device: Device, pixels: Pixels, settings: Settings, slots: int, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""

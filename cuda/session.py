@@ -41,8 +41,8 @@ class Choice(Protocol):
         """Whether a graph may replay what ``enqueue`` does, for any frame in the slot."""
 
     @property
-    def room(self) -> int:
-        """A graph that was captured while this was another number is out of date."""
+    def plan(self) -> tuple[int, ...]:
+        """A graph that was captured while this was another one is out of date."""
 
     def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
         """Before the frame's work: fill in what FRAME_INPUT says of the choice."""
@@ -75,7 +75,7 @@ class _Slot:
     def __init__(self, memory: Memory) -> None:
         self.given = memory.pinned((1,), FRAME_INPUT).reshape(())
         self.graph: Graph | None = None
-        self.room = 0  # the Choice's, when the graph was captured
+        self.plan: tuple[int, ...] = ()  # the Choice's, when the graph was captured
         self.done = Event()
 
     def forget_graph(self) -> None:
@@ -153,9 +153,9 @@ class Session:
 
     def _replay(self, arrived: Arrived, slot: _Slot) -> None:
         """Enqueue the slot's graph, which is made where there is none yet."""
-        if slot.room != self._choice.room:
+        if slot.plan != self._choice.plan:
             slot.forget_graph()
-            slot.room = self._choice.room
+            slot.plan = self._choice.plan
 
         def enqueue(stream: Stream) -> None:
             self._choice.enqueue(arrived.frame, slot.given, arrived.slot, stream)

@@ -3,6 +3,9 @@
 // Prices lie on a lattice. Each block prunes all trees for two prices and counts the tokens; the block that counts last
 // narrows the range. Two rounds of 88 blocks find the lowest price whose tokens fit; then that last block extracts the
 // tree, spends what is left over on the best single steps, and writes the tokens in order.
+//
+// Up to the roots all is done in registers. Where the budget is smaller than their number, what is above them is pruned
+// in memory, level by level.
 #include "block.cuh"
 
 const int TRIED = 2;  // prices per block
@@ -17,8 +20,11 @@ struct Allocate {
     const float* leaf4;
     const u8* units;      // [nodes of level 1]: units inside the picture
     float* leaves;        // [nodes of level 3, then of level 4]: their whole errors, written at the end
-    u8* state;            // enum State of all nodes in the order of tokens: level 4 first, row by row; whole 16 bytes
+    const float* upper;   // [nodes above TOP]: weighted error of one token
+    u8* state;            // enum State of all nodes in the order of tokens: the top level first, row by row; whole words
     int* counts;          // [blocks][TRIED]
+    float* upper_costs;   // [blocks][TRIED][roots and nodes above TOP]
+    int* upper_tokens;    // the same
     Token* tokens;
     Grid grid;
     int budget;           // units, unless the frame has its own
@@ -43,7 +49,8 @@ struct Pruned {
     u8 better1[4];  // better shown as one token than split
     u8 better2, better3, better4;
     float leaf3, leaf4;
-    int tokens;     // of the whole root
+    float cost;     // of the whole root
+    int tokens;
 };
 
 __device__ inline Part part_of(const Allocate& p, int node, int exists)
@@ -120,8 +127,76 @@ __device__ inline Pruned prune(const Part& part, int keeps, float price)
     int tokens4 = over_lanes(tokens3, 4);
     pruned.leaf4 = over_lanes(over_lanes(part.share4, 1), 4);
     pruned.better4 = prefer_leaf(pruned.leaf4 + price, &cost4, &tokens4);
+    pruned.cost = cost4;
     pruned.tokens = tokens4;
     return pruned;
+}
+
+// Rows, columns and nodes of any level.
+__device__ inline int rows_of(const Grid& grid, int level)
+{
+    return level <= TOP ? grid.root_rows << (TOP - level) : upper_length(grid.root_rows, level);
+}
+
+__device__ inline int columns_of(const Grid& grid, int level)
+{
+    return level <= TOP ? grid.root_columns << (TOP - level) : upper_length(grid.root_columns, level);
+}
+
+__device__ inline int nodes_of(const Grid& grid, int level)
+{
+    return rows_of(grid, level) * columns_of(grid, level);
+}
+
+// What is known of the roots and of the nodes above them, for one price of this block; level TOP comes first.
+struct UpperTrees {
+    float* costs;
+    int* tokens;
+};
+
+__device__ inline UpperTrees upper_trees(const Allocate& p, int tried)
+{
+    const Grid& grid = p.grid;
+    int nodes = grid.roots + upper_start(grid.root_rows, grid.root_columns, grid.top + 1);
+    size_t at = (size_t)(TRIED * blockIdx.x + tried) * nodes;
+    UpperTrees trees = {p.upper_costs + at, p.upper_tokens + at};
+    return trees;
+}
+
+// Prunes above the roots, whose trees are known. `better`, if any, is given the nodes that are better shown as one token,
+// the coarsest level first. Returns this thread's part of all tokens.
+__device__ inline int prune_upper(const Allocate& p, UpperTrees below, float price, u8* better)
+{
+    const Grid& grid = p.grid;
+    int columns_below = grid.root_columns, rows_below = grid.root_rows, tokens = 0;
+    const float* leaf = p.upper;
+    if (better) better += upper_start(grid.root_rows, grid.root_columns, grid.top + 1);
+    for (int level = TOP + 1; level <= grid.top; level++) {
+        int rows = rows_of(grid, level), columns = columns_of(grid, level), nodes = rows * columns;
+        UpperTrees here = {below.costs + rows_below * columns_below, below.tokens + rows_below * columns_below};
+        if (better) better -= nodes;
+        __syncthreads();
+        for (int i = threadIdx.x; i < nodes; i += blockDim.x) {
+            float children[4];
+            int count = 0;
+            for (int k = 0; k < 4; k++) {
+                int row = 2 * (i / columns) + k / 2, column = 2 * (i % columns) + k % 2;
+                int exists = row < rows_below && column < columns_below, child = row * columns_below + column;
+                children[k] = exists ? below.costs[child] : 0.0f;
+                count += exists ? below.tokens[child] : 0;
+            }
+            float cost = over_four(children);
+            u8 alone = prefer_leaf(leaf[i] + price, &cost, &count);
+            if (better) better[i] = alone;
+            here.costs[i] = cost;
+            here.tokens[i] = count;
+            if (level == grid.top) tokens += count;
+        }
+        below = here;
+        leaf += nodes;
+        rows_below = rows, columns_below = columns;
+    }
+    return tokens;
 }
 
 // Tokens of the best trees for two prices, known to the whole block.
@@ -132,10 +207,16 @@ __device__ inline void count_tokens(const Allocate& p, const float* price, int* 
         int node = first + lane, exists = node < nodes;
         Part part = part_of(p, node, exists);
         for (int i = 0; i < TRIED; i++) {
-            int found = prune(part, p.kept != 0, price[i]).tokens;
-            if (exists && node % 16 == 0) tokens[i] += found;
+            Pruned pruned = prune(part, p.kept != 0, price[i]);
+            if (!exists || node % 16) continue;
+            tokens[i] += pruned.tokens;
+            if (p.grid.top == TOP) continue;
+            UpperTrees trees = upper_trees(p, i);
+            trees.costs[node / 16] = pruned.cost;
+            trees.tokens[node / 16] = pruned.tokens;
         }
     }
+    for (int i = 0; p.grid.top > TOP && i < TRIED; i++) tokens[i] = prune_upper(p, upper_trees(p, i), price[i], nullptr);
     for (int i = 0; i < TRIED; i++) counts[i] = block_sum(tokens[i], partial);
 }
 
@@ -147,16 +228,11 @@ __device__ inline int too_low(const Allocate& p, int* partial)
     return min(block_sum(over, partial), tried - 1);
 }
 
-// Nodes along a row of a level, and the level's first place in the order of tokens.
-__device__ inline int columns_of(const Grid& grid, int level)
-{
-    return grid.root_columns << (TOP - level);
-}
-
+// The level's first place in the order of tokens.
 __device__ inline int level_start(const Grid& grid, int level)
 {
     int start = 0;
-    for (int l = TOP; l > level; l--) start += grid.roots << (2 * (TOP - l));
+    for (int l = grid.top; l > level; l--) start += nodes_of(grid, l);
     return start;
 }
 
@@ -165,10 +241,45 @@ __device__ inline int is_inside(const Grid& grid, int level, int row, int column
     return row << level < grid.unit_rows && column << level < grid.unit_columns;
 }
 
+// Whether no node above this one is a token.
+__device__ inline int is_open(const Allocate& p, int level, int row, int column)
+{
+    const Grid& grid = p.grid;
+    for (int above = level + 1; above <= grid.top; above++) {
+        int steps = above - level, place = (row >> steps) * columns_of(grid, above) + (column >> steps);
+        if (p.state[level_start(grid, above) + place] == TOKEN) return 0;
+    }
+    return 1;
+}
+
+// What the best tree for `price` makes of the nodes above TOP.
+__device__ inline void extract_upper(const Allocate& p, float price)
+{
+    const Grid& grid = p.grid;
+    int nodes = 16 * grid.roots, lane = threadIdx.x % WARP;
+    UpperTrees trees = upper_trees(p, 0);
+    for (int first = threadIdx.x & ~(WARP - 1); first < nodes; first += blockDim.x) {
+        int node = first + lane, exists = node < nodes;
+        Pruned pruned = prune(part_of(p, node, exists), p.kept != 0, price);
+        if (!exists || node % 16) continue;
+        trees.costs[node / 16] = pruned.cost;
+        trees.tokens[node / 16] = pruned.tokens;
+    }
+    prune_upper(p, trees, price, p.state);
+    for (int level = TOP + 1; level <= grid.top; level++) {  // those above are still as prune_upper left them
+        __syncthreads();
+        int start = level_start(grid, level), columns = columns_of(grid, level);
+        for (int i = threadIdx.x; i < nodes_of(grid, level); i += blockDim.x)
+            if (p.state[start + i] && !is_open(p, level, i / columns, i % columns)) p.state[start + i] = NEITHER;
+    }
+    __syncthreads();
+}
+
 // Writes what the best tree for `price` makes of every node, and the errors of the upper leaves.
 __device__ inline void extract(const Allocate& p, float price)
 {
     const Grid& grid = p.grid;
+    if (grid.top > TOP) extract_upper(p, price);
     int nodes = 16 * grid.roots, lane = threadIdx.x % WARP, start[TOP + 1], across[TOP + 1];
     for (int level = 0; level <= TOP; level++) {
         start[level] = level_start(grid, level);
@@ -177,12 +288,13 @@ __device__ inline void extract(const Allocate& p, float price)
     for (int first = threadIdx.x & ~(WARP - 1); first < nodes; first += blockDim.x) {
         int node = first + lane, exists = node < nodes;
         Pruned pruned = prune(part_of(p, node, exists), p.kept != 0, price);
-        int open3 = !__shfl_sync(EVERYONE, (int)pruned.better4, lane & ~15);
+        Place at = place_of(2, node, grid.root_columns);
+        int open4 = grid.top == TOP || !exists || is_open(p, TOP, at.row >> 2, at.column >> 2);
+        int leaf4 = __shfl_sync(EVERYONE, (int)pruned.better4, lane & ~15), open3 = open4 && !leaf4;
         int leaf3 = __shfl_sync(EVERYONE, (int)pruned.better3, lane & ~3), open2 = open3 && !leaf3;
         if (!exists) continue;
-        Place at = place_of(2, node, grid.root_columns);
         if (node % 16 == 0) {
-            p.state[start[4] + (at.row >> 2) * across[4] + (at.column >> 2)] = open3 ? NEITHER : TOKEN;
+            p.state[start[4] + (at.row >> 2) * across[4] + (at.column >> 2)] = open4 && leaf4 ? TOKEN : NEITHER;
             p.leaves[4 * grid.roots + node / 16] = pruned.leaf4;
         }
         if (node % 4 == 0) {
@@ -203,6 +315,7 @@ __device__ inline void extract(const Allocate& p, float price)
             }
         }
     }
+    if (threadIdx.x < 3) p.state[start[0] + nodes_of(grid, 0) + threadIdx.x] = NEITHER;  // to the end of the last word
 }
 
 struct Node {
@@ -212,8 +325,8 @@ struct Node {
 // The node whose state lies at `place`.
 __device__ inline Node node_of(const Grid& grid, int place)
 {
-    int level = TOP;
-    while (level > 0 && place >= grid.roots << (2 * (TOP - level))) place -= grid.roots << (2 * (TOP - level--));
+    int level = grid.top;
+    while (level > 0 && place >= nodes_of(grid, level)) place -= nodes_of(grid, level--);
     Node node = {level, place / columns_of(grid, level), place % columns_of(grid, level)};
     return node;
 }
@@ -229,14 +342,20 @@ __device__ inline Node child_of(const Node& node, int i)
     return child;
 }
 
+// The node's number on its level.
+__device__ inline int code_of(const Grid& grid, const Node& node)
+{
+    if (node.level > TOP) return node.row * columns_of(grid, node.level) + node.column;
+    return node_at(node.level, node.row, node.column, grid.root_columns);
+}
+
 // A single step as one number: the greatest gain per token first, then the lowest level, then the lowest node in the
-// order of quadtree.py, in which all first children come before all second ones.
+// order of quadtree.py, in which all first children come before all second ones, from the roots up row by row.
 __device__ inline u64 step_key(const Grid& grid, float rate, int level, int code)
 {
-    int rank = code >> (2 * (TOP - level)), nodes = grid.roots;
-    for (int depth = 1; depth <= TOP - level; depth++, nodes *= 4)
-        rank += ((code >> (2 * (TOP - level - depth))) & 3) * nodes;
-    return ((u64)__float_as_uint(rate) << 32) | (0xffffffffu - ((u32)level << 29) - (u32)rank);
+    int depths = max(TOP - level, 0), rank = code >> (2 * depths), nodes = grid.roots;
+    for (int depth = 1; depth <= depths; depth++, nodes *= 4) rank += ((code >> (2 * (depths - depth))) & 3) * nodes;
+    return ((u64)__float_as_uint(rate) << 32) | (0xffffffffu - ((u32)level << 27) - (u32)rank);
 }
 
 __device__ inline float leaf_error(const Allocate& p, int level, int code)
@@ -244,6 +363,7 @@ __device__ inline float leaf_error(const Allocate& p, int level, int code)
     if (level == 0) return 0.0f;
     if (level == 1) return p.leaf1[code];
     if (level == 2) return p.leaf2[code];
+    if (level > TOP) return p.upper[upper_start(p.grid.root_rows, p.grid.root_columns, level) + code];
     return p.leaves[level == 3 ? code : 4 * p.grid.roots + code];
 }
 
@@ -264,13 +384,18 @@ __device__ inline float gain_of(const Allocate& p, const Node& node, int code)
 {
     if (node.level == 0) return p.kept[code];
     float children[4];
-    for (int i = 0; i < 4; i++) children[i] = leaf_error(p, node.level - 1, 4 * code + i);
+    for (int i = 0; i < 4; i++) {
+        Node child = child_of(node, i);
+        int inside = node.level <= TOP || is_inside(p.grid, child.level, child.row, child.column);
+        int number = node.level <= TOP ? 4 * code + i : code_of(p.grid, child);
+        children[i] = inside ? leaf_error(p, child.level, number) : 0.0f;
+    }
     return leaf_error(p, node.level, code) - over_four(children);
 }
 
 __device__ inline int words_of(const Grid& grid)
 {
-    return (level_start(grid, 0) + (grid.roots << (2 * TOP)) + 3) / 4;
+    return (level_start(grid, 0) + nodes_of(grid, 0) + 3) / 4;
 }
 
 // The best step among the nodes that this thread looks after: every blockDim-th four of the places.
@@ -288,7 +413,7 @@ __device__ inline u64 best_step(const Allocate& p, int room, int* place)
             Node node = node_of(grid, at);
             int extra = extra_of(grid, node);
             if (extra < 1 || extra > room) continue;
-            int code = node_at(node.level, node.row, node.column, grid.root_columns);
+            int code = code_of(grid, node);
             float gain = gain_of(p, node, code);
             if (!((double)gain > extra * p.min_gain)) continue;
             u64 key = step_key(grid, gain / (float)extra, node.level, code);
@@ -313,9 +438,9 @@ __device__ inline int take_step(const Allocate& p, int place)
     int extra = -1;
     for (int i = 0; i < 4; i++) {
         Node child = child_of(node, i);
-        int inside = is_inside(p.grid, child.level, child.row, child.column);
-        p.state[place_in_order(p.grid, child)] = inside ? TOKEN : NEITHER;
-        extra += inside;
+        if (!is_inside(p.grid, child.level, child.row, child.column)) continue;
+        p.state[place_in_order(p.grid, child)] = TOKEN;
+        extra++;
     }
     return extra;
 }
@@ -368,7 +493,8 @@ __device__ inline int fill(const Allocate& p, int room)
 // Every thread looks through its own stretch of places, and writes its tokens behind those of the threads before it.
 __device__ inline void write_tokens(const Allocate& p, int* partial)
 {
-    int words = words_of(p.grid), stretch = (words + blockDim.x - 1) / blockDim.x;
+    const Grid& grid = p.grid;
+    int words = words_of(grid), stretch = (words + blockDim.x - 1) / blockDim.x;
     int first = threadIdx.x * stretch, end = min(first + stretch, words), found = 0;
     const u32* states = reinterpret_cast<const u32*>(p.state);
 #pragma unroll 4
@@ -378,41 +504,10 @@ __device__ inline void write_tokens(const Allocate& p, int* partial)
         u32 four = states[word] & 0x01010101u;
         for (int i = 0; four; i++, four >>= 8) {
             if (!(four & 1)) continue;
-            Node node = node_of(p.grid, 4 * word + i);
-            Token* token = p.tokens + at++;
-            token->lod = node.level;
-            token->row = node.row;
-            token->column = node.column;
+            Node node = node_of(grid, 4 * word + i);
+            write_unit(grid, p.tokens, at++, node.level, node.row, node.column);
             found--;
         }
-    }
-}
-
-// With merge = 2: four tokens for each unit, the upper two of a whole row of units before the lower two.
-__device__ inline void write_groups(const Allocate& p, int* partial)
-{
-    const Grid& grid = p.grid;
-    int units = level_start(grid, 0) + (grid.roots << (2 * TOP)), places = 4 * units;
-    int stretch = (places + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch;
-    int end = min(first + stretch, places), at = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        int found = 0;
-        for (int i = first; i < end; i++) {
-            int level = TOP, index = i;
-            while (level > 0 && index >= grid.roots << (2 * (TOP - level) + 2))
-                index -= grid.roots << (2 * (TOP - level--) + 2);
-            int across = 2 * columns_of(grid, level), row = index / across, column = index % across;
-            Node node = {level, row / 2, column / 2};
-            if (p.state[place_in_order(grid, node)] != TOKEN) continue;
-            if (pass) {
-                Token* token = p.tokens + at + found;
-                token->lod = level;
-                token->row = row;
-                token->column = column;
-            }
-            found++;
-        }
-        if (!pass) at = sum_before(found, partial);
     }
 }
 
@@ -422,19 +517,17 @@ __device__ inline void finish(const Allocate& p, int price, int units, int* part
     __syncthreads();
     if (price > p.start && units < p.budget) units += fill(p, p.budget - units);
     __syncthreads();
-    if (p.grid.merge == 1) write_tokens(p, partial);
-    else write_groups(p, partial);
+    write_tokens(p, partial);
     if (threadIdx.x == 0) conclude(p.conclusion, units * p.grid.merge * p.grid.merge, price);
 }
 
-// With this frame's budget. Units may go without a token where the reader remembers, and where one per root is too many.
+// With this frame's budget. Units may go without a token where the reader holds something.
 __device__ inline Allocate of_this_frame(const Allocate& given)
 {
     Allocate p = given;
-    int asked = p.conclusion.frame->budget, span = 1 << TOP;
+    int asked = p.conclusion.frame->budget;
     if (asked) p.budget = asked / (p.grid.merge * p.grid.merge);
-    int roots = ((p.grid.unit_rows + span - 1) / span) * ((p.grid.unit_columns + span - 1) / span);
-    if (!p.remembers && roots <= p.budget) p.kept = nullptr;
+    if (!p.remembers || p.conclusion.frame->forgets) p.kept = nullptr;
     return p;
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
-from foveate.cuda.cascade.layout import CONCLUSION, GRID, grid_of, units_of
+from foveate.cuda.cascade.layout import CONCLUSION, GRID, grid_of, units_of, upper_size
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import Memory
 from foveate.cuda.program import Program, struct
@@ -20,6 +20,7 @@ from foveate.pipeline.settings import Settings
 _BLOCKS = 88
 _TRIED = 2 * _BLOCKS  # prices of a round: two rounds find one of 176 * 175, which are more than there are
 _MOST_THREADS = 1024
+_WORD = 4  # bytes, in which the tree is read
 
 
 class RateDistortion:
@@ -39,7 +40,10 @@ class RateDistortion:
         allocation = settings.allocation
         grid = grid_of(pixels.geometry, allocation.merge)
         nodes, roots = 16 * int(grid["roots"]), int(grid["roots"])
-        tree_nodes = sum(units_of(grid) >> 2 * level for level in range(TOP_LEVEL + 1))
+        most = pixels.geometry.top(1, allocation.merge)
+        upper_nodes = upper_size(int(grid["root_rows"]), int(grid["root_columns"]), most)
+        tree_nodes = upper_nodes + sum(units_of(grid) >> 2 * level for level in range(TOP_LEVEL + 1))
+        scratch = _TRIED, roots + upper_nodes
         self._threads = min(-(-nodes // 32) * 32, _MOST_THREADS)
         listed = prices()
         on_device = memory.array("prices", listed.shape, np.float32, stream)
@@ -58,8 +62,11 @@ class RateDistortion:
             "leaf4": (np.uint64, arrays.leaf4.pointer),
             "units": (np.uint64, inside.pointer),
             "leaves": (np.uint64, memory.array("upper leaves", (5 * roots,), np.float32, stream).pointer),
-            "state": (np.uint64, memory.array("tree", (-(-tree_nodes // 16) * 16,), np.uint8, stream).pointer),
+            "upper": (np.uint64, arrays.upper.leaves.pointer),
+            "state": (np.uint64, memory.array("tree", (tree_nodes + _WORD,), np.uint8, stream).pointer),
             "counts": (np.uint64, memory.array("counts", (_TRIED,), np.int32, stream).pointer),
+            "upper_costs": (np.uint64, memory.array("upper costs", scratch, np.float32, stream).pointer),
+            "upper_tokens": (np.uint64, memory.array("upper tokens", scratch, np.int32, stream).pointer),
             "tokens": (np.uint64, arrays.tokens.pointer),
             "grid": (GRID, grid),
             "budget": (np.int32, budget),
@@ -73,6 +80,11 @@ class RateDistortion:
             struct(**common, round=(np.int32, number), min_gain=(np.float64, min_gain)) for number in range(2)
         ]
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("allocate")
+
+    def reach(self, top: int) -> None:
+        """From now on ``top`` is the LOD of the coarsest tokens."""
+        for parameters in self._rounds:
+            parameters["grid"]["top"] = top
 
     def enqueue(self, stream: Stream) -> None:
         """From costs to tokens."""

@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, grid_of, record_size, units_of
+from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, grid_of, record_size, units_of, upper_size
 from foveate.cuda.device import Stream
 from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import PixelState
-from foveate.pipeline.geometry import CELL
+from foveate.pipeline.geometry import CELL, ROOT, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
 MAPS: Final = (
@@ -27,6 +27,16 @@ MAPS: Final = (
 """Order of the carried maps: enum Map of carry.cu. ``since`` holds int32: frames since the cell was computed."""
 
 TURNS: Final = 2  # the maps of the frame before and of this one change places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UpperArrays:
+    """The levels above TOP_LEVEL, from the finest to the one at which one token covers the picture; see cascade.cuh."""
+
+    samples: tuple[DeviceArray, DeviceArray, DeviceArray]  # float32[samples of all levels]: Y, Cb, Cr
+    shares: DeviceArray  # float32[levels, blocks]: weighted error of one token over the cells of a block of carry.cu
+    sums: DeviceArray  # float32[roots and nodes above them]
+    leaves: DeviceArray  # float32[nodes above the roots]: weighted error of one token
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +62,7 @@ class Arrays:
     leaf2: DeviceArray  # float32[units / 16]
     leaf3: DeviceArray  # float32[units / 16]: shares of the leaves of level 3
     leaf4: DeviceArray  # float32[units / 16]
+    upper: UpperArrays
     header: DeviceArray  # HEADER, shape (1,); the columns follow it
     record: DeviceArray  # uint8: header and columns, as they are copied to the host
     tokens: DeviceArray  # TOKEN[most]
@@ -93,9 +104,29 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
         leaf2=floats("leaf2", units // 16),
         leaf3=floats("leaf3", units // 16),
         leaf4=floats("leaf4", units // 16),
+        upper=_allocate_upper(memory, pixels, settings, stream),
         header=DeviceArray("header", (1,), HEADER, record.pointer),
         record=record,
         tokens=memory.array("tokens", (most,), TOKEN, stream),
+    )
+
+
+def _allocate_upper(memory: Memory, pixels: PixelState, settings: Settings, stream: Stream) -> UpperArrays:
+    """A third of what the roots need, so they are there whether a budget asks for them or not. Raises EngineError."""
+    merge, geometry = settings.allocation.merge, pixels.geometry
+    grid, top = grid_of(geometry, merge), geometry.top(1, merge)
+    roots, blocks = int(grid["roots"]), units_of(grid) * merge**2 // (ROOT * ROOT)
+    samples, nodes = upper_size(*geometry.grid, top), upper_size(int(grid["root_rows"]), int(grid["root_columns"]), top)
+
+    def floats(name: str, *shape: int) -> DeviceArray:
+        return memory.array(name, shape, np.float32, stream)
+
+    luma, cb, cr = (floats(f"upper levels of {name}", max(samples, 1)) for name in ("Y", "Cb", "Cr"))
+    return UpperArrays(
+        samples=(luma, cb, cr),
+        shares=floats("shares of upper levels", max(top - TOP_LEVEL, 1), blocks),
+        sums=floats("sums of upper levels", roots + nodes),
+        leaves=floats("leaves of upper levels", max(nodes, 1)),
     )
 
 

@@ -12,6 +12,8 @@ enum Channel { EDGES, EDGES_INVERTED, HIGHPASS, LOWPASS, MOTION, SALIENCY, EDGE_
 
 const int THREADS = 256;
 const float UNSEEN = 64.0f * 64.0f * 256.0f;
+const int NEVER_SEEN = 255;  // coarser than any LOD
+const float CHROMA_WEIGHT = 0.25f;
 const float FADING = 0.9f;  // of fixation, attention and gaze, per frame
 const float HIDDEN = 64.0f * 64.0f * 256.0f, ASIDE = 0.1f;  // as pipeline/cascade/prior.py's
 
@@ -43,6 +45,11 @@ struct Carry {
     float* leaf2;               // [nodes of level 2]
     float* leaf3;               // [nodes of level 2]: their share of a level-3 leaf's error
     float* leaf4;               // the same for level 4
+    const float* cells[3];      // Y, Cb, Cr of level TOP; these and all below are for the levels above it
+    const float* samples[3];    // of those levels, see upper.cu
+    float* shares;              // [levels][blocks]: weighted error of one token, over the block's cells
+    float* sums;                // [roots and nodes above TOP]
+    float* upper;               // [nodes above TOP]: weighted error of one token
     Grid grid;
     int given;                  // 1: the flow of all cells is given; 0: that of changed cells was searched
     int side;                   // samples of the flow level along a cell
@@ -160,6 +167,11 @@ __device__ inline float focused(float information, float perspective, float part
     return (focus * participation) * perspective + (1.0f - focus) * (information * information);
 }
 
+__device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
+{
+    return !cell.inside ? 0.0f : p.scored ? p.floor + score : 1.0f;
+}
+
 // What a cell of that weight may hide from a query, and what of its finest detail does not count.
 __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
 {
@@ -171,17 +183,20 @@ __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
     return worth;
 }
 
+// What the cell's error at a level above 0 counts with a query.
+__device__ inline float with_prior(const Carry& p, float error, int level, const Worth& worth)
+{
+    return p.participation ? (error - worth.aside) + worth.hidden * (1.0f - exp2f(-2.0f * (float)level)) : error;
+}
+
 // The cell's error at a level; at level 0, that of what the reader holds.
 __device__ inline float error_of(const Carry& p, const Cell& cell, int level, const Worth& worth)
 {
-    if (level) {
-        float error = p.errors[(level - 1) * cell.count + cell.index];
-        return p.participation ? (error - worth.aside) + worth.hidden * (1.0f - exp2f(-2.0f * (float)level)) : error;
-    }
+    if (level) return with_prior(p, p.errors[(level - 1) * cell.count + cell.index], level, worth);
     if (!p.reader_error) return UNSEEN;
     float error = p.reader_error[cell.index];
     if (!p.participation) return error;
-    int lod = p.seen[cell.index] ? p.seen[cell.index] - 1 : TOP + 1;
+    int lod = p.seen[cell.index] ? p.seen[cell.index] - 1 : NEVER_SEEN;
     return fmaxf(error - worth.aside, 0.0f) + worth.hidden * (1.0f - exp2f(-2.0f * (float)lod));
 }
 
@@ -212,7 +227,7 @@ __device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cel
     p.scores[cell.count + cell.index] = information;
     p.scores[2 * cell.count + cell.index] = perspective;
     *valid = carried.valid;
-    return worth_of(p, cell, !cell.inside ? 0.0f : p.scored ? p.floor + score : 1.0f);
+    return worth_of(p, cell, weight_of(p, cell, score));
 }
 
 // Sum over the unit's cells, which lie in neighbouring lanes: the left column first, then the right one.
@@ -262,4 +277,88 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     if (threadIdx.x < units) p.kept[blockIdx.x * units + threadIdx.x] = products[0][threadIdx.x];
     write_costs(p, products, units);
     if (threadIdx.x == 0 && recomputed) atomicAdd(&p.choice->recomputed, recomputed);
+}
+
+// The cell's error at a level above TOP: there it also lacks the difference between its own mean and the coarser one.
+__device__ inline float upper_error(const Carry& p, const Cell& cell, int level)
+{
+    const Grid& grid = p.grid;
+    int columns = upper_length(grid.columns, level), steps = level - TOP;
+    int at = upper_start(grid.rows, grid.columns, level) + (cell.row >> steps) * columns + (cell.column >> steps);
+    float squares[3];
+    for (int i = 0; i < 3; i++) {
+        float difference = p.cells[i][cell.index] - p.samples[i][at];
+        squares[i] = difference * difference;
+    }
+    float off = (squares[0] + CHROMA_WEIGHT * squares[1]) + CHROMA_WEIGHT * squares[2];
+    return p.errors[(TOP - 1) * cell.count + cell.index] + (float)(CELL * CELL) * off;
+}
+
+// The sum of `values`, [count], over the tree that they are the lowest nodes of; known to thread 0. Spoils them.
+__device__ inline float tree_sum(float* values, int count)
+{
+    for (; count > 1; count /= 4) {
+        __syncthreads();
+        float sum = threadIdx.x < count / 4 ? over_four(values + 4 * threadIdx.x) : 0.0f;
+        __syncthreads();
+        if (threadIdx.x < count / 4) values[threadIdx.x] = sum;
+    }
+    __syncthreads();
+    return values[0];
+}
+
+// Behind `carry`, where there are levels above TOP: their weighted errors, summed over each block's cells.
+extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_constant__ Carry p)
+{
+    __shared__ float products[THREADS];
+    const Grid& grid = p.grid;
+    int each = grid.merge * grid.merge, units = THREADS / each;
+    if (p.frame->rests) return;
+    Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
+    Worth worth = {};
+    if (cell.exists) worth = worth_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
+    for (int level = TOP + 1; level <= grid.top; level++) {
+        float error = cell.exists ? with_prior(p, upper_error(p, cell, level), level, worth) : 0.0f;
+        float sum = over_unit(error * worth.weight, grid.merge);
+        if (threadIdx.x % each == 0) products[threadIdx.x / each] = sum;
+        float share = tree_sum(products, units);
+        if (threadIdx.x == 0) p.shares[(level - TOP - 1) * gridDim.x + blockIdx.x] = share;
+        __syncthreads();
+    }
+}
+
+// Behind `carry_upper`, by one block: the weighted errors of all nodes above TOP.
+extern "C" __global__ void __launch_bounds__(1024) sum_upper(const __grid_constant__ Carry p)
+{
+    const Grid& grid = p.grid;
+    int blocks = grid.roots * grid.merge * grid.merge;  // of carry_upper: with merge = 2 four make a root
+    if (p.frame->rests) return;
+    for (int level = TOP + 1; level <= grid.top; level++) {
+        const float* shares = p.shares + (level - TOP - 1) * blocks;
+        for (int i = threadIdx.x; i < grid.roots; i += blockDim.x)
+            p.sums[i] = grid.merge == 1 ? shares[i] : over_four(shares + 4 * i);
+        const float* from = p.sums;
+        float* to = p.sums + grid.roots;
+        for (int above = TOP + 1; above <= level; above++) {
+            __syncthreads();
+            int rows = upper_length(grid.root_rows, above), columns = upper_length(grid.root_columns, above);
+            int rows_below = upper_length(grid.root_rows, above - 1);
+            int columns_below = upper_length(grid.root_columns, above - 1);
+            for (int i = threadIdx.x; i < rows * columns; i += blockDim.x) {
+                float children[4];
+                for (int k = 0; k < 4; k++) {
+                    int row = 2 * (i / columns) + k / 2, column = 2 * (i % columns) + k % 2;
+                    children[k] = row < rows_below && column < columns_below ? from[row * columns_below + column] : 0.0f;
+                }
+                to[i] = over_four(children);
+            }
+            from = to;
+            to += rows * columns;
+        }
+        __syncthreads();
+        int start = upper_start(grid.root_rows, grid.root_columns, level);
+        int nodes = upper_length(grid.root_rows, level) * upper_length(grid.root_columns, level);
+        for (int i = threadIdx.x; i < nodes; i += blockDim.x) p.upper[start + i] = from[i];
+        __syncthreads();
+    }
 }

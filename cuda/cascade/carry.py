@@ -16,6 +16,7 @@ from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
 _THREADS = 256  # one per cell
+_SUMMING = 1024
 
 
 class Carry:
@@ -32,10 +33,11 @@ class Carry:
     ) -> None:
         """``given``: ``arrays.flow`` holds the flow of all cells, not only of the changed ones."""
         geometry, cache = pixels.geometry, settings.cache
-        luma = pixels.planes[0]
+        luma, three = pixels.planes[0], (np.uint64, (3,))
         grid = grid_of(geometry, settings.allocation.merge)
         self._blocks = units_of(grid) * settings.allocation.merge**2 // _THREADS
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("carry")
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel, self._carry_upper, self._sum_upper = map(program.kernel, ("carry", "carry_upper", "sum_upper"))
         self._parameters = struct(
             frame=(np.uint64, pixels.frame.pointer),
             choice=(np.uint64, arrays.choice.pointer),
@@ -64,6 +66,11 @@ class Carry:
             leaf2=(np.uint64, arrays.leaf2.pointer),
             leaf3=(np.uint64, arrays.leaf3.pointer),
             leaf4=(np.uint64, arrays.leaf4.pointer),
+            cells=(three, [plane.pointer for plane in pixels.colours]),
+            samples=(three, [plane.pointer for plane in arrays.upper.samples]),
+            shares=(np.uint64, arrays.upper.shares.pointer),
+            sums=(np.uint64, arrays.upper.sums.pointer),
+            upper=(np.uint64, arrays.upper.leaves.pointer),
             grid=(GRID, grid),
             given=(np.int32, given),
             side=(np.int32, CELL >> cache.flow_level),
@@ -84,3 +91,12 @@ class Carry:
     def enqueue(self, stream: Stream) -> None:
         """Maps, scores, ages and costs of this frame."""
         self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
+
+    def reach(self, top: int) -> None:
+        """From now on ``enqueue_upper`` goes up to ``top``."""
+        self._parameters["grid"]["top"] = top
+
+    def enqueue_upper(self, stream: Stream) -> None:
+        """Costs of the levels above TOP_LEVEL, behind the rest and their samples."""
+        self._carry_upper.launch(stream, self._blocks, _THREADS, self._parameters)
+        self._sum_upper.launch(stream, 1, _SUMMING, self._parameters)

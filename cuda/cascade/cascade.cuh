@@ -1,14 +1,15 @@
 // What the Cascade's kernels share: quadtree places, warp sums, the record of a frame's tokens. Mirrors layout.py.
 //
 // Units are cells, or with merge = 2 whole 2x2 groups of cells. A quadtree root spans 16 x 16 units. Nodes of a level are
-// numbered in Morton order, root by root: the children of node n are 4n .. 4n + 3, in reading order.
+// numbered in Morton order, root by root: the children of node n are 4n .. 4n + 3, in reading order. Where the budget is
+// smaller than the number of roots there are levels above TOP, whose nodes are numbered row by row.
 #pragma once
 
 #include "state.cuh"
 
 #define EVERYONE 0xffffffffu
 
-const int TOP = 4;     // the coarsest level
+const int TOP = 4;     // the level of the roots
 const int CELL = 16;   // level-0 pixels
 const int WARP = 32;
 
@@ -56,7 +57,8 @@ struct Grid {
     int inside_rows, inside_columns;  // cells that hold any pixel
     int merge;                        // cells along a unit
     int unit_rows, unit_columns;      // units with any cell inside
-    int roots, root_columns;
+    int roots, root_rows, root_columns;
+    int top;                          // level of the coarsest tokens: TOP, or above
 };
 
 struct Place {
@@ -96,6 +98,33 @@ __device__ inline int units_under(const Grid& grid, int level, int node)
     int rows = min(max(grid.unit_rows - (place.row << level), 0), 1 << level);
     int columns = min(max(grid.unit_columns - (place.column << level), 0), 1 << level);
     return rows * columns;
+}
+
+// Rows and columns of a level above TOP, of samples or of nodes: each is half of the one below, rounded up.
+__device__ inline int upper_length(int length, int level)
+{
+    return ((length - 1) >> (level - TOP)) + 1;
+}
+
+// Where a level above TOP begins in an array that holds all of them, from TOP + 1 on; `rows` and `columns` are TOP's.
+__device__ inline int upper_start(int rows, int columns, int level)
+{
+    int start = 0;
+    for (int l = TOP + 1; l < level; l++) start += upper_length(rows, l) * upper_length(columns, l);
+    return start;
+}
+
+// Writes the token at (row, column) of a level, the index-th; with merge = 2 the four of that group. What would lie wholly
+// outside the picture repeats its neighbour in the group.
+__device__ inline void write_unit(const Grid& grid, Token* tokens, int index, int level, int row, int column)
+{
+    int each = grid.merge * grid.merge;
+    for (int i = 0; i < each; i++) {
+        Token* token = tokens + index * each + i;
+        token->lod = level;
+        token->row = min(row * grid.merge + i / grid.merge, (grid.inside_rows - 1) >> level);
+        token->column = min(column * grid.merge + i % grid.merge, (grid.inside_columns - 1) >> level);
+    }
 }
 
 // Sum over four children, in their order.

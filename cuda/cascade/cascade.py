@@ -21,14 +21,17 @@ from foveate.cuda.cascade.layout import CONCLUSION
 from foveate.cuda.cascade.maps import Maps
 from foveate.cuda.cascade.outlet import Outlet
 from foveate.cuda.cascade.three_stage import ThreeStage
+from foveate.cuda.cascade.upper import UpperLevels
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback
+from foveate.pipeline.cascade.strategies import top_lod
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
@@ -97,7 +100,7 @@ class Cascade:
         reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
         self._outlet = Outlet(device, memory, arrays, settings, stream)
         searches = settings.cache.enabled and self._flow is None
-        strategy = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
+        chosen = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         if self._asked is not None:
             given = self._flow is not None
             self.asking = Asking(memory, pixels, arrays, settings, self._asked, given, stream)
@@ -107,12 +110,16 @@ class Cascade:
             *([Compare(device, pixels, reader)] if reader else []),
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
         )
+        self._upper = UpperLevels(device, pixels, arrays.upper, self._carry, settings.allocation.merge)
+        self._strategy = chosen(device, memory, pixels, arrays, settings, conclusion, stream)
+        self._top = TOP_LEVEL  # LOD of the coarsest tokens
         self._emit = Emit(device, pixels, arrays, reader, settings)
         self._emit.resize(self._outlet.room, self._outlet.patches)
         self.steps: tuple[Step, ...] = (
             self._carry,
+            self._upper,
             Clusters(device, memory, pixels, arrays, stream),
-            strategy(device, memory, pixels, arrays, settings, conclusion, stream),
+            self._strategy,
             self._emit,
         )
         self._maps = Maps(memory, pixels, arrays, settings, self.asking)
@@ -122,12 +129,13 @@ class Cascade:
     def begin(self, index: int, stream: Stream) -> bool:
         """Take what was fed in since the last frame; True where that was anything: FRAME_INPUT's ``fed``.
 
-        Another ``budget`` may make ``room`` grow, and move the memory that a graph knows of.
+        Another ``budget`` may change the ``plan``.
         """
         fed = self._feedback.take(self._pixels.geometry)
         self.budget = fed.budget or 0
         if self._outlet.make_room(self.budget, stream):
             self._emit.resize(self._outlet.room, self._outlet.patches)
+        self._reach(self.budget or self._settings.budget)
         if fed.anything or self._was_fed:
             self._feed(fed, stream)
         self._was_fed = fed.anything
@@ -205,9 +213,9 @@ class Cascade:
         return {**carried, **own, **(self.asking.channels() if self.asking else {})}
 
     @property
-    def room(self) -> int:
-        """Tokens that the kernels and copies are made for; a graph captured with another number is out of date."""
-        return self._outlet.room
+    def plan(self) -> tuple[int, int]:
+        """Tokens that the kernels and copies have room for, and LOD of the coarsest ones; see session.Choice."""
+        return self._outlet.room, self._top
 
     @property
     def flow(self) -> DeviceArray:
@@ -229,6 +237,14 @@ class Cascade:
             self.asking.close()
         self._outlet.free()
         self._memory.free()
+
+    def _reach(self, budget: int) -> None:
+        """Let tokens be as coarse as the budget asks."""
+        top = top_lod(self._settings.allocation, self._pixels.geometry, budget)
+        if top != self._top:
+            self._top = top
+            self._upper.reach(top)
+            self._strategy.reach(top)
 
     def _feed(self, fed: Fed, stream: Stream) -> None:
         arrays = self._arrays

@@ -1,11 +1,12 @@
 // Gives every token its scores and age, paints it into the reader's picture, and samples its pixels.
 //
 // One block of 16 x 16 threads per token and slice of rows; slice 0 does all but the painting. Tokens of one frame do not
-// overlap, so no two blocks write the same cell or pixel. Where the frame rests, the last frame's tokens grow older.
+// overlap, so no two blocks write the same cell or pixel; where tokens of a group repeat each other, the first one's block
+// does all of them. Where the frame rests, the last frame's tokens grow older.
 // Results equal pipeline/cascade/coverage.py, ledger.py, pipeline/cpu/reader.py and sampling.py.
 #include "cascade.cuh"
 
-const int SIDE = 16;           // samples along a token's patch, and most cells along a token
+const int SIDE = 16;           // samples along a token's patch
 const float FIXATING = 1.0f - 0.9f;  // share of this frame in the fixation map
 const int NEVER = 0x7fffffff;
 
@@ -22,6 +23,7 @@ struct Emit {
     float* fixation[2];        // [cells], by turn: already faded
     const u8* pixels[3];       // Y, Cb, Cr of the texture's base
     const float* levels[3][4]; // of levels 1..4; null where the base is coarser
+    const float* upper[3];     // of the levels above TOP, see upper.cu
     u8* reader[3];             // the reader's picture over the span; null: it keeps nothing
     u8* seen;                  // [cells]: 1 + the LOD of the token; 0: none was ever given there
     u8* stale;                 // [tiles]
@@ -61,58 +63,107 @@ __device__ inline int block_least(int value, int* partial)
     return least;
 }
 
-// What the host reads of token `index`: its place, and from the cells under it, which count as emitted from now on, its
-// scores, age and freshness.
-__device__ inline void describe(const Emit& p, const Token& token, int index)
+// The tokens that say the same as token `index`, itself the first: bit i stands for token index + i. 0 where an earlier
+// one of its group says so already.
+__device__ inline int repeats_of(const Emit& p, const Token& token, int index)
+{
+    if (p.grid.merge == 1) return 1;
+    int first = index & ~3, repeats = 0;
+    for (int i = 0; i < 4; i++) {
+        const Token& other = p.tokens[first + i];
+        if (other.row != token.row || other.column != token.column) continue;
+        if (first + i < index) return 0;
+        repeats |= 1 << (first + i - index);
+    }
+    return repeats;
+}
+
+// The cells under a token, by each thread every 16th of every 16th row.
+struct Under {
+    int top, left, rows, columns;  // in cells; those off the grid are cut off
+};
+
+__device__ inline Under cells_under(const Grid& grid, const Token& token)
+{
+    int side = 1 << token.lod, top = token.row * side, left = token.column * side;
+    Under under = {top, left, min(side, grid.rows - top), min(side, grid.columns - left)};
+    return under;
+}
+
+// What the host reads of token `index` and of those that repeat it: its place, and from the cells under it, which count
+// as emitted from now on, its scores, age and freshness.
+__device__ inline void describe(const Emit& p, const Token& token, int index, int repeats)
 {
     __shared__ float sums[SIDE * SIDE / WARP];
     __shared__ int least[SIDE * SIDE / WARP];
     const Grid& grid = p.grid;
-    int side = 1 << token.lod, y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
-    int row = token.row * side + y, column = token.column * side + x;
-    int cell = row * grid.columns + column, cells = grid.rows * grid.columns;
-    int under = y < side && x < side && row < grid.rows && column < grid.columns;
-    int inside = under && row < grid.inside_rows && column < grid.inside_columns;
+    const Under under = cells_under(grid, token);
+    int cells = grid.rows * grid.columns, age = NEVER, fresh = 0;
     float mean[4] = {};
-    for (int i = 0; i < 3; i++) mean[i] = block_total(inside ? p.scores[i * cells + cell] : 0.0f, sums);
-    if (p.participation) mean[3] = block_total(inside ? p.participation[cell] : 0.0f, sums);
-    int age = block_least(inside ? p.age[cell] : NEVER, least);
-    int fresh = __syncthreads_or(inside && p.pending[cell]);
-    if (under) {
-        p.pending[cell] = 0;
-        p.fixation[p.choice->turn][cell] += FIXATING * exp2f(-2.0f * (float)token.lod);
-    }
+    for (int y = threadIdx.x / SIDE; y < under.rows; y += SIDE)
+        for (int x = threadIdx.x % SIDE; x < under.columns; x += SIDE) {
+            int row = under.top + y, column = under.left + x, cell = row * grid.columns + column;
+            if (row < grid.inside_rows && column < grid.inside_columns) {
+                for (int i = 0; i < 3; i++) mean[i] += p.scores[i * cells + cell];
+                if (p.participation) mean[3] += p.participation[cell];
+                age = min(age, p.age[cell]);
+                fresh |= p.pending[cell];
+            }
+            p.pending[cell] = 0;
+            p.fixation[p.choice->turn][cell] += FIXATING * exp2f(-2.0f * (float)token.lod);
+        }
+    for (int i = 0; i < 3; i++) mean[i] = block_total(mean[i], sums);
+    if (p.participation) mean[3] = block_total(mean[3], sums);
+    age = block_least(age, least);
+    fresh = __syncthreads_or(fresh);
     if (threadIdx.x) return;
+    int side = 1 << token.lod;
     int count = overlap(token.row * side, side, grid.inside_rows) * overlap(token.column * side, side, grid.inside_columns);
     float weight = (float)max(count, 1);
     const Columns& columns = p.columns;
-    columns.x[index] = (2 * token.column + 1) * side * CELL / 2;
-    columns.y[index] = (2 * token.row + 1) * side * CELL / 2;
-    columns.lod[index] = token.lod;
-    columns.score[index] = mean[0] / weight;
-    columns.information[index] = mean[1] / weight;
-    columns.perspective[index] = mean[2] / weight;
-    columns.participation[index] = mean[3] / weight;
-    columns.age[index] = age == NEVER ? 0 : age;
-    columns.fresh[index] = fresh != 0;
+    for (int left = repeats; left; left &= left - 1) {
+        int at = index + __ffs(left) - 1;
+        columns.x[at] = (2 * token.column + 1) * side * CELL / 2;
+        columns.y[at] = (2 * token.row + 1) * side * CELL / 2;
+        columns.lod[at] = token.lod;
+        columns.score[at] = mean[0] / weight;
+        columns.information[at] = mean[1] / weight;
+        columns.perspective[at] = mean[2] / weight;
+        columns.participation[at] = mean[3] / weight;
+        columns.age[at] = age == NEVER ? 0 : age;
+        columns.fresh[at] = fresh != 0;
+    }
 }
 
 struct Plane {
     const u8* pixels;
     const float* const* levels;
+    const float* upper;
     int base, rows, columns;  // of the base, in samples
 };
 
 __device__ inline Plane plane_of(const Emit& p, int index)
 {
     int base = p.base[index];
-    Plane plane = {p.pixels[index], p.levels[index], base, p.grid.rows * CELL >> base, p.grid.columns * CELL >> base};
+    int rows = p.grid.rows * CELL >> base, columns = p.grid.columns * CELL >> base;
+    Plane plane = {p.pixels[index], p.levels[index], p.upper[index], base, rows, columns};
     return plane;
+}
+
+// The same of a level above TOP.
+__device__ inline float upper_sample(const Plane& plane, int level, int row, int column)
+{
+    int rows = plane.rows >> (TOP - plane.base), columns = plane.columns >> (TOP - plane.base);
+    int across = upper_length(columns, level);
+    row = min(max(row, 0), upper_length(rows, level) - 1);
+    column = min(max(column, 0), across - 1);
+    return plane.upper[upper_start(rows, columns, level) + row * across + column];
 }
 
 // The sample of `level` (not below the base) at a place, which is kept inside.
 __device__ inline float sample_of(const Plane& plane, int level, int row, int column)
 {
+    if (level > TOP) return upper_sample(plane, level, row, column);
     int shrink = level - plane.base, columns = plane.columns >> shrink;
     row = min(max(row, 0), (plane.rows >> shrink) - 1);
     column = min(max(column, 0), columns - 1);
@@ -138,9 +189,9 @@ __device__ inline void paint(const Emit& p, const Token& token, int index)
     Plane plane = plane_of(p, index);
     int side = SIDE << token.lod >> plane.base, factor = token.lod > plane.base ? 1 << (token.lod - plane.base) : 1;
     int top = token.row * side, left = token.column * side, across = p.span_columns * CELL >> plane.base;
-    if (factor == 1 && (top >= plane.rows || left >= plane.columns)) return;  // a group may reach over the texture
-    for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < side * side; i += gridDim.y * blockDim.x) {
-        int row = top + i / side, column = left + i % side;
+    int rows = min(side, plane.rows - top), columns = min(side, plane.columns - left);
+    for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < rows * columns; i += gridDim.y * blockDim.x) {
+        int row = top + i / columns, column = left + i % columns;
         float value = factor == 1 ? (float)plane.pixels[row * plane.columns + column]
                                   : enlarged(plane, token.lod, factor, row, column) + 0.5f;
         p.reader[index][row * across + column] = (u8)value;
@@ -151,11 +202,13 @@ __device__ inline void paint(const Emit& p, const Token& token, int index)
 __device__ inline void mark(const Emit& p, const Token& token)
 {
     const Grid& grid = p.grid;
-    int side = 1 << token.lod, y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
-    int row = token.row * side + y, column = token.column * side + x;
-    if (y >= side || x >= side || row >= grid.rows || column >= grid.columns) return;
-    p.seen[row * grid.columns + column] = 1 + token.lod;
-    p.stale[(row / 2) * (grid.columns / 2) + column / 2] = 1;
+    const Under under = cells_under(grid, token);
+    for (int y = threadIdx.x / SIDE; y < under.rows; y += SIDE)
+        for (int x = threadIdx.x % SIDE; x < under.columns; x += SIDE) {
+            int row = under.top + y, column = under.left + x;
+            p.seen[row * grid.columns + column] = 1 + token.lod;
+            p.stale[(row / 2) * (grid.columns / 2) + column / 2] = 1;
+        }
 }
 
 __device__ inline u8 to_byte(float value)
@@ -163,8 +216,8 @@ __device__ inline u8 to_byte(float value)
     return (u8)fminf(fmaxf(rintf(value), 0.0f), 255.0f);
 }
 
-// One pixel of the token's patch per thread.
-__device__ inline void sample_patch(const Emit& p, const Token& token)
+// One pixel of the token's patch per thread, also for those that repeat the token.
+__device__ inline void sample_patch(const Emit& p, const Token& token, int index, int repeats)
 {
     int y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
     float value[3];
@@ -173,10 +226,12 @@ __device__ inline void sample_patch(const Emit& p, const Token& token)
         int row = token.row * SIDE + y, column = token.column * SIDE + x;
         value[i] = token.lod >= plane.base ? sample_of(plane, token.lod, row, column) : enlarged(plane, plane.base, 2, row, column);
     }
-    u8* out = p.patches + 3 * (blockIdx.x * SIDE * SIDE + threadIdx.x);
-    for (int c = 0; c < 3; c++) {
-        const float* weights = p.matrix + 3 * c;
-        out[c] = to_byte(((weights[0] * value[0] + weights[1] * value[1]) + weights[2] * value[2]) + p.shift[c]);
+    for (int left = repeats; left; left &= left - 1) {
+        u8* out = p.patches + 3 * ((index + __ffs(left) - 1) * SIDE * SIDE + threadIdx.x);
+        for (int c = 0; c < 3; c++) {
+            const float* weights = p.matrix + 3 * c;
+            out[c] = to_byte(((weights[0] * value[0] + weights[1] * value[1]) + weights[2] * value[2]) + p.shift[c]);
+        }
     }
 }
 
@@ -200,10 +255,12 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit(const __grid_const
     }
     if (index >= count) return;
     Token token = p.tokens[index];
+    int repeats = repeats_of(p, token, index);
+    if (!repeats) return;
     if (p.reader[0])
         for (int i = 0; i < 3; i++) paint(p, token, i);
     if (blockIdx.y) return;
     if (p.reader[0]) mark(p, token);
-    if (p.patches) sample_patch(p, token);
-    describe(p, token, index);
+    if (p.patches) sample_patch(p, token, index, repeats);
+    describe(p, token, index, repeats);
 }

@@ -50,6 +50,7 @@ class Emit:
             fixation=(pair, [fixation.part(turn).pointer for turn in range(2)]),
             pixels=(three, [plane.levels[0].pointer for plane in pixels.planes]),
             levels=((np.uint64, (3, TOP_LEVEL)), [_coarse_levels(plane) for plane in pixels.planes]),
+            upper=(three, [plane.pointer for plane in arrays.upper.samples]),
             reader=(three, [plane.pointer for plane in reader.planes] if reader else 0),
             seen=(np.uint64, reader.seen.pointer if reader else 0),
             stale=(np.uint64, reader.stale.pointer if reader else 0),

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import CELL, ROOT, Geometry
+from foveate.pipeline.geometry import CELL, ROOT, TOP_LEVEL, Geometry
 
 CHOICE: Final[np.dtype[Any]] = np.dtype(
     [(name, np.int32) for name in ("low", "step", "ticket", "turn", "recomputed", "price")], align=True
@@ -47,7 +47,9 @@ GRID: Final[np.dtype[Any]] = np.dtype(
             "unit_rows",
             "unit_columns",
             "roots",
+            "root_rows",
             "root_columns",
+            "top",
         )
     ],
     align=True,
@@ -77,8 +79,15 @@ def grid_of(geometry: Geometry, merge: int) -> NDArray[np.void]:
     grid["inside_rows"], grid["inside_columns"] = inside_rows, inside_columns
     grid["merge"] = merge
     grid["unit_rows"], grid["unit_columns"] = -(-inside_rows // merge), -(-inside_columns // merge)
-    grid["roots"], grid["root_columns"] = root_rows * root_columns, root_columns
+    grid["roots"], grid["root_rows"], grid["root_columns"] = root_rows * root_columns, root_rows, root_columns
+    grid["top"] = TOP_LEVEL
     return grid
+
+
+def upper_size(rows: int, columns: int, top: int) -> int:
+    """Values in the levels above TOP_LEVEL up to ``top``, where that has ``rows`` x ``columns``; see cascade.cuh."""
+    halves = (1 << above for above in range(1, top - TOP_LEVEL + 1))
+    return sum(-(-rows // half) * -(-columns // half) for half in halves)
 
 
 def record_size(room: int) -> int:

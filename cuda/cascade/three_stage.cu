@@ -86,29 +86,16 @@ __device__ inline void cull(const ThreeStage& p, int first, int end, int keep, i
     __syncthreads();
 }
 
-__device__ inline int is_chosen(const ThreeStage& p, int cell)
+// The tokens of the chosen units, in reading order. Returns their number.
+__device__ inline int write_tokens(const ThreeStage& p, int first, int end, int* partial)
 {
     const Grid& grid = p.grid;
-    int row = cell / grid.columns, column = cell % grid.columns;
-    return p.alive[row / grid.merge * (grid.columns / grid.merge) + column / grid.merge];
-}
-
-// The cells of the chosen units in reading order. Returns their number.
-__device__ inline int write_cells(const ThreeStage& p, int* partial)
-{
-    const Grid& grid = p.grid;
-    int cells = grid.rows * grid.columns, stretch = (cells + blockDim.x - 1) / blockDim.x;
-    int first = threadIdx.x * stretch, end = min(first + stretch, cells), found = 0;
-    for (int cell = first; cell < end; cell++) found += is_chosen(p, cell);
+    int columns = grid.columns / grid.merge, found = 0;
+    for (int i = first; i < end; i++) found += p.alive[i];
     int at = sum_before(found, partial);
-    for (int cell = first; cell < end; cell++) {
-        if (!is_chosen(p, cell)) continue;
-        Token* token = p.tokens + at++;
-        token->lod = 0;
-        token->row = cell / grid.columns;
-        token->column = cell % grid.columns;
-    }
-    return block_sum(found, partial);
+    for (int i = first; i < end; i++)
+        if (p.alive[i]) write_unit(grid, p.tokens, at++, 0, i / columns, i % columns);
+    return block_sum(found, partial) * grid.merge * grid.merge;
 }
 
 extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __grid_constant__ ThreeStage p)
@@ -124,6 +111,6 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __g
         for (int i = first; i < end; i++) p.keys[i] = key_of(unit_value(p, stage, i / columns, i % columns));
         cull(p, first, end, stage < STAGES - 1 ? max(p.keep[stage], budget) : budget, partial);
     }
-    int count = write_cells(p, partial);
+    int count = write_tokens(p, first, end, partial);
     if (threadIdx.x == 0) conclude(p.conclusion, count, 0);
 }

@@ -50,6 +50,9 @@ class ThreeStage:
         )
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("three_stage")
 
+    def reach(self, top: int) -> None:
+        """Nothing: all tokens have LOD 0."""
+
     def enqueue(self, stream: Stream) -> None:
         """From scores to tokens."""
         self._kernel.launch(stream, 1, _THREADS, self._parameters)

@@ -239,6 +239,68 @@ def test_a_large_picture(pairs: Any, memory_of: str) -> None:
         agree(ours, theirs, f"frame {ours.index}")
 
 
+def check_coarse(pairs: Any, height: int, width: int, count: int, **options: Any) -> None:
+    """Both engines give the same tokens and pixels, which cover the first frame, where LOD 4 is too fine."""
+    options = {"patches": True, "change": {"keyframe_interval": 3}, **options}
+    for ours, theirs in pairs(Settings(**options)).run(stirred(height, width, count)):
+        agree(ours, theirs, f"frame {ours.index}")
+        assert ours.patches is not None
+        assert theirs.patches is not None
+        assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1  # a tie rounds either way
+        if ours.index == 0:
+            seen = np.zeros((-(-height // 16), -(-width // 16)), np.bool_)
+            for x, y, lod in zip(ours.x.tolist(), ours.y.tolist(), ours.lod.tolist(), strict=True):
+                top, left = (y - (8 << lod)) // 16, (x - (8 << lod)) // 16
+                seen[top : top + (1 << lod), left : left + (1 << lod)] = True
+            assert seen.all()
+            assert ours.lod.max() > 4
+
+
+@pytest.mark.parametrize("memory_of", ["frame", "stream"])
+@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize(
+    ("height", "width", "units"), [(290, 820, 1), (290, 820, 5), (700, 1090, 3), (33, 2100, 2), (1300, 1030, 7)]
+)
+def test_tokens_coarser_than_the_roots(
+    pairs: Any, height: int, width: int, units: int, merge: int, memory_of: str
+) -> None:
+    """Budgets below the number of roots, down to one token or group, at odd sizes; LODs up to 7."""
+    if -(-height // (256 * merge)) * -(-width // (256 * merge)) <= units:
+        pytest.skip("there are enough tokens of LOD 4")
+    allocation = {"memory": memory_of, "merge": merge}
+    check_coarse(pairs, height, width, 5, budget=units * merge**2, allocation=allocation)
+
+
+@pytest.mark.parametrize("memory_of", ["frame", "stream"])
+def test_coarse_tokens_with_a_query(pairs: Any, memory_of: str) -> None:
+    """What a query may find hidden counts at the upper levels as well."""
+    allocation = {"memory": memory_of}
+    check_coarse(pairs, 700, 1090, 5, budget=6, query=("dark", "-left:0.5"), allocation=allocation)
+
+
+@pytest.mark.parametrize("kind", ["grey", "444"])
+def test_coarse_tokens_of_other_samplings(pairs: Any, kind: str) -> None:
+    """Grey and 4:4:4 pictures at LODs above 4."""
+    settings = Settings(budget=2, patches=True, allocation={"memory": "stream"})
+    for ours, theirs in pairs(settings).run(stirred(300, 700, 4, kind)):
+        agree(ours, theirs, f"frame {ours.index}")
+        assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory_of", ["frame", "stream"])
+@pytest.mark.parametrize(
+    ("height", "width", "budget", "merge"),
+    [(4320, 7680, 273, 1), (4320, 7680, 273, 2), (2160, 3840, 100, 1), (3400, 6000, 273, 1), (4097, 8191, 1, 1)],
+)
+def test_large_pictures_are_covered(
+    pairs: Any, height: int, width: int, budget: int, merge: int, memory_of: str
+) -> None:
+    """8K, and UHD with few tokens: more roots than tokens."""
+    allocation = {"memory": memory_of, "merge": merge}
+    check_coarse(pairs, height, width, 2, budget=budget, allocation=allocation)
+
+
 @pytest.mark.parametrize("budget", [1, 7, 4000])
 @pytest.mark.parametrize("min_gain", [0.0, 64.0, 1e5])
 def test_budgets_and_prices(pairs: Any, budget: int, min_gain: float) -> None:

@@ -1,0 +1,49 @@
+"""The levels above TOP_LEVEL: samples and weighted errors. Launches of upper.cu, and of carry.cu's kernels for them.
+
+Nothing is launched where the budget is large enough for tokens of TOP_LEVEL.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.cascade.arrays import UpperArrays
+from foveate.cuda.cascade.carry import Carry
+from foveate.cuda.cascade.layout import GRID, grid_of
+from foveate.cuda.device import Device, Stream
+from foveate.cuda.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.pipeline.geometry import TOP_LEVEL
+
+_PLANES = 3  # a block each
+_THREADS = 1024
+
+
+class UpperLevels:
+    """Made anew for each frame, behind Carry; the CPU's are pipeline.cpu.upper."""
+
+    def __init__(self, device: Device, pixels: PixelState, upper: UpperArrays, carry: Carry, merge: int) -> None:
+        three = (np.uint64, (3,))
+        self._carry = carry
+        self._top = TOP_LEVEL
+        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("upper")
+        self._parameters = struct(
+            frame=(np.uint64, pixels.frame.pointer),
+            cells=(three, [plane.pointer for plane in pixels.colours]),
+            samples=(three, [plane.pointer for plane in upper.samples]),
+            grid=(GRID, grid_of(pixels.geometry, merge)),
+        )
+
+    def reach(self, top: int) -> None:
+        """From now on go up to ``top``, the LOD of the coarsest tokens."""
+        self._top = top
+        self._parameters["grid"]["top"] = top
+        self._carry.reach(top)
+
+    def enqueue(self, stream: Stream) -> None:
+        """Samples and costs of this frame, where there are levels above TOP_LEVEL."""
+        if self._top > TOP_LEVEL:
+            self._kernel.launch(stream, _PLANES, _THREADS, self._parameters)
+            self._carry.enqueue_upper(stream)
