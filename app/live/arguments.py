@@ -13,6 +13,7 @@ from foveate.app.flags import live_flags
 from foveate.app.live.addresses import hide_in_title, resolved
 from foveate.app.live.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError, SourceError
+from foveate.pipeline.live.looks import Looks
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Rotation
@@ -60,6 +61,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
             raise SourceError(f"{shown(address)} is no camera and no network address; give files to foveate run")
     if not addresses:
         raise SettingsError("SOURCE is missing; see foveate live --help")
+    Looks(settings.source)
     named = tuple(name for names in parsed.out for name in names)
     out = named or (() if parsed.overlay or parsed.web else (_STANDARD_OUTPUT,))
     _check_outputs(out, parsed.overlay, len(addresses))

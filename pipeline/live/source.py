@@ -16,6 +16,7 @@ from foveate.pipeline.live.clock import LiveClock
 from foveate.pipeline.live.connection import Arrival, Connection
 from foveate.pipeline.live.feed import RefusedError
 from foveate.pipeline.live.ledger import Ledger
+from foveate.pipeline.live.looks import Looks
 from foveate.pipeline.live.state import Board, Listener, Status
 from foveate.pipeline.live.target import target_of
 from foveate.pipeline.settings import LiveSettings, SourceSettings
@@ -41,6 +42,8 @@ class LiveSource:
         self.damage = Damage()
         self._target = target_of(address, live)
         self._live, self._source = live, source
+        self._looks = Looks(source)
+        self._jumped = False  # times or connection, since the last picture that was looked at
         self.ledger = Ledger()
         self._board = Board(self._target.name, listener)
         self._backoff = Backoff(live.retry_pause)
@@ -143,7 +146,9 @@ class LiveSource:
         arrival: Arrival | None = first
         while True:
             while arrival is not None:
-                yield self._frame(arrival)
+                frame = self._frame(arrival)
+                if frame is not None:
+                    yield frame
                 arrival = self._next()
             if self._finished():
                 return
@@ -192,7 +197,8 @@ class LiveSource:
         assert self._connection is not None, "the source is closed"
         return self._connection
 
-    def _frame(self, arrival: Arrival) -> Frame:
+    def _frame(self, arrival: Arrival) -> Frame | None:
+        """The picture as a Frame, None if it is not looked at."""
         again = self._fresh and self._board.status.connections > 0
         if self._fresh:
             self._fresh = False
@@ -200,9 +206,13 @@ class LiveSource:
             self._board.connected()
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)
+        self._jumped |= placed.jumped or again
+        if not self._looks.take(arrival.number, placed.seconds):
+            self._reader.pass_over(arrival.picture)
+            return None
+        jumped, self._jumped = self._jumped, False
         moment = Moment(placed.captured, arrival.arrived)
         shown = self._reader.read(arrival.picture)
-        jumped = placed.jumped or again
         return Frame(arrival.number, placed.seconds, shown.luma, shown.chroma, shown.colour, jumped, moment)
 
     def _described(self, first: Arrival) -> SourceInfo:

@@ -98,6 +98,18 @@ def test_every_drops_none(rtsp: Any) -> None:
     assert indices == list(range(40))
 
 
+@pytest.mark.parametrize("asked", [{"fps": 5}, {"every": 5}])
+def test_pictures_that_are_not_asked_for_are_no_loss(rtsp: Any, asked: dict[str, float]) -> None:
+    """Of 25 pictures a second."""
+    _, address = rtsp()
+    with open_stream(address, Settings(budget=60), live={**QUICK, "policy": "every"}, source=asked) as stream:
+        got = list(islice(stream, 8))
+        assert stream.status is not None
+        assert stream.status.dropped == 0
+        assert stream.status.received > 30
+    assert [after.index - before.index for before, after in pairwise(got)][1:] == [5] * 6
+
+
 def test_a_server_that_restarts(rtsp: Any) -> None:
     """Case L2: reconnected within 5 s of its return, at most 2 tries a second, and the end is never taken for one."""
     server, address = rtsp()
