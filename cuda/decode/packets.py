@@ -13,6 +13,7 @@ from av.packet import Packet
 from foveate.cuda.decode.annex_b import AnnexB
 from foveate.cuda.decode.geometry import GeometryWatch
 from foveate.pipeline.frames import Damage
+from foveate.pipeline.sources.beginning import is_encrypted
 from foveate.pipeline.sources.decoding import Feed, reason_of, record_damage
 
 _ANNEX_B: Final = {"h264", "hevc"}
@@ -27,6 +28,7 @@ class Coded(NamedTuple):
     duration: int  # ticks; 0 where it is not known
     shown: bool  # False: its picture is decoded but not to be shown
     problem: str | None  # what it asks for that the hardware does not do
+    keyframe: bool
 
 
 def packets(feed: Feed, damage: Damage) -> Iterator[Coded]:
@@ -36,6 +38,9 @@ def packets(feed: Feed, damage: Damage) -> Iterator[Coded]:
         for packet in feed.packets():
             if not packet.size:
                 continue
+            if is_encrypted(packet):
+                record_damage(damage, "a picture is encrypted")
+                continue
             ticks = _ticks(packet, ticks + 1)
             try:
                 data = in_form(bytes(packet))
@@ -43,7 +48,8 @@ def packets(feed: Feed, damage: Damage) -> Iterator[Coded]:
                 record_damage(damage, f"a picture could not be decoded: {error}")
                 continue
             coded = _packet_data(np.frombuffer(data, np.uint8), len(data), ticks)
-            yield Coded(coded, ticks, packet.duration or 0, not packet.is_discard, watch.problem(data))
+            shown, problem = not packet.is_discard, watch.problem(data)
+            yield Coded(coded, ticks, packet.duration or 0, shown, problem, packet.is_keyframe)
     except FFmpegError as error:
         record_damage(damage, f"reading stopped: {reason_of(error)}")
 

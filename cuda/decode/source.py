@@ -6,6 +6,7 @@ import logging
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from foveate.pipeline.frames import Colour, Damage, Frame, Source, SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.container import ContainerFeed
-from foveate.pipeline.sources.decoding import Feed, FrameDecoder, record_damage
+from foveate.pipeline.sources.decoding import Feed, FrameDecoder, next_feed, record_damage
 from foveate.pipeline.sources.reading import PictureReader
 
 _LOG = logging.getLogger("foveate")
@@ -75,6 +76,8 @@ def _problem(info: SourceInfo, address: str) -> str | None:
 def _problem_of(feed: ContainerFeed) -> str | None:
     if feed.times != "stream" or feed.decode_order:
         return "the file has no presentation times"
+    if feed.joined:
+        return "the file holds several movies"
     if feed.geometry.crop:
         return CROPPED
     try:
@@ -95,6 +98,7 @@ class DeviceSource:
         self._feed = feed
         self._colour = colour
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
+        self._first = round(Fraction(info.start) / feed.time_base)  # ticks; the hardware may show earlier ones, badly
         self._origin: int | None = None  # the first timestamp, in ticks
         self._durations: dict[int, int] = {}  # ticks, of packets whose pictures have not come out yet, by timestamp
         self._dropped: set[int] = set()  # timestamps of pictures that are decoded but not to be shown
@@ -136,6 +140,8 @@ class DeviceSource:
             if picture.pts in self._dropped:
                 self._dropped.remove(picture.pts)
                 continue
+            if picture.pts < self._first and self._origin is None:
+                continue
             if self._origin is None:
                 self._origin = picture.pts
             seconds = (picture.pts - self._origin) * self._numerator / self._denominator
@@ -151,8 +157,21 @@ class DeviceSource:
             if vouched(self._feed):
                 yield from self._ahead(device)
             else:
-                lost = yield from self._packet_by_packet(device, self._feed)
-                self._note_loss(lost)
+                self._note_loss((yield from self._packet_by_packet(device, self._feed)))
+                while self._goes_on():
+                    self._note_loss((yield from self._packet_by_packet(device, self._feed)))
+
+    def _goes_on(self) -> bool:
+        """Turn to the stream with which the video goes on, if there is one and it is decoded as the one before."""
+        before = self._feed.stream.codec_context
+        following = next_feed(self._feed, self.damage)
+        if not isinstance(following, ContainerFeed):
+            return False
+        self._feed, after = following, following.stream.codec_context
+        if (before.name, before.pix_fmt) == (after.name, after.pix_fmt):
+            return True
+        record_damage(self.damage, f"the video goes on as {after.name} {after.pix_fmt}, which is not decoded here")
+        return False
 
     def _ahead(self, device: Device) -> Generator[Decoded, None, None]:
         """Decoded ahead; from where that ends before the index does, packet by packet."""
@@ -183,7 +202,7 @@ class DeviceSource:
                     yield picture
 
     def _packet_by_packet(self, device: Device, feed: Feed) -> Generator[Decoded, None, int]:
-        """Returns how many pictures did not come out, of packets that seemed whole."""
+        """Returns how many pictures did not come out, of packets that seemed whole, from the first keyframe on."""
         decoder = Nvdec(device, feed.decoder.name)
         sent, received, reached, beyond = 0, 0, None, None
         try:
@@ -191,7 +210,7 @@ class DeviceSource:
                 if coded.problem is not None:
                     beyond = coded
                     break
-                sent += 1
+                sent += coded.keyframe or sent > 0
                 self._note(coded)
                 for picture in self._through(decoder, coded.data):
                     received, reached = received + 1, picture.pts

@@ -42,6 +42,23 @@ def inside(file: BinaryIO, start: int, stop: int, *kinds: bytes) -> Iterator[Box
             yield from inside(file, box.start, box.stop, *kinds[1:]) if kinds[1:] else (box,)
 
 
+def movies(file: BinaryIO, size: int) -> list[int]:
+    """Where the movies begin that were written one after another into one file; one or none, unless files were joined.
+
+    ``size``: of the file, bytes.
+    """
+    begins: list[int] = []
+    complete = True
+    for box in boxes(file, 0, size):
+        if box.kind == b"ftyp" and complete:
+            begins.append(box.start - 8)
+            complete = False
+        elif not begins:
+            break
+        complete |= box.kind == b"moov"
+    return begins
+
+
 def content(file: BinaryIO, box: Box) -> bytes:
     """What is in a box."""
     file.seek(box.start)

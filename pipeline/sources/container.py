@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import av
 from av.container import InputContainer
@@ -19,12 +20,14 @@ from av.video.stream import VideoStream
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
-from foveate.pipeline.sources.boxes import track_crop
+from foveate.pipeline.sources.beginning import ENCRYPTED
+from foveate.pipeline.sources.boxes import movies, track_crop
 from foveate.pipeline.sources.cropping import EXACT, Crop, Geometry
-from foveate.pipeline.sources.decoding import Begins, Feed, Times, reason_of
+from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times, reason_of
 from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.matroska import video_crops
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, videos_of
+from foveate.pipeline.sources.transport import is_scrambled, successor
 from foveate.pipeline.sources.truncation import missing_bytes
 
 _NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
@@ -36,15 +39,30 @@ _INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, u
 _CROPPING = _INDEXED | {"matroska,webm"}  # that may tell of rows and columns to leave out
 
 
-def open_container(path: Path, settings: SourceSettings, name: str) -> InputContainer:
-    """Open a local file by its literal name: neither the name nor the content can reach the network.
+class Part(NamedTuple):
+    """A part of a file that is read as if it were a file."""
+
+    start: int = 0  # bytes
+    stop: int = 0  # 0: to the end of the file
+    stream: int | None = None  # the stream's number in the container, where none has to be chosen
+
+
+WHOLE = Part()
+
+
+def open_container(path: Path, settings: SourceSettings, name: str, part: Part = WHOLE) -> InputContainer:
+    """Open a local file, or a part of it, by its literal name: neither the name nor the content can reach the network.
 
     Raises SourceError, in one line that holds nothing of the file's content.
     """
     _check_readable(path, name)
     options = {"framerate": f"{settings.rate:.6f}", "pattern_type": "none", "protocol_whitelist": "file,pipe,fd"}
+    url = f"file:{path.absolute()}"
+    if part != WHOLE:
+        options["protocol_whitelist"] += ",subfile"
+        url = f"subfile,,start,{part.start},end,{part.stop},,:{url}"
     try:
-        container = av.open("file:" + str(path.absolute()), options=options, metadata_errors="replace")
+        container = av.open(url, options=options, metadata_errors="replace")
     except InvalidDataError:
         raise SourceError(f"{name}: not a video, or its header is missing or cut; check the file") from None
     except ArgumentError:  # FFmpeg goes by the suffix, such as .yuv
@@ -86,17 +104,25 @@ def _check_readable(path: Path, name: str) -> None:
 class ContainerFeed:
     """One video stream of a file. See ``SoughtFeed``."""
 
-    def __init__(self, path: Path, settings: SourceSettings) -> None:
-        """Open the file and choose the stream. Raises SourceError."""
+    def __init__(self, path: Path, settings: SourceSettings, part: Part | None = None) -> None:
+        """Open the file, or a part of it, and choose the stream. Raises SourceError."""
         name = shown(str(path))
         self.path = path
         self._settings = settings
-        self._container = open_container(path, settings, name)
+        self._part = _first_part(path) if part is None else part
+        self._reached = 0  # byte position of the latest packet
+        self._container = open_container(path, settings, name, self._part)
         try:
-            self._describe(choose_stream(self._container, settings.stream, name), settings)
+            self._describe(self._chosen(name), settings)
         except SourceError:
             self._container.close()
             raise
+
+    def _chosen(self, name: str) -> VideoStream:
+        for stream in self._container.streams.video:
+            if stream.id == self._part.stream:
+                return stream
+        return choose_stream(self._container, self._settings.stream, name)
 
     def _describe(self, stream: VideoStream, settings: SourceSettings) -> None:
         stream.thread_type = "AUTO"
@@ -107,7 +133,7 @@ class ContainerFeed:
         self.times = _times(self._container, stream)
         self.rate = declared_rate(stream)
         self.average_rate = average_rate(stream) if self.times in ("stream", "untold") else self.rate
-        self.frames = _frames(self._container, stream)
+        self.frames = None if self.joined else _frames(self._container, stream)
         self.index = _index(self._container, stream)
         aspect = stream.sample_aspect_ratio
         self.sample_aspect = float(aspect) if aspect else 1.0
@@ -133,10 +159,31 @@ class ContainerFeed:
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the stream's packets in decoding order. Raises FFmpegError."""
-        return self._container.demux(self.stream)
+        only_first = self._container.format.name == "apng"
+        for number, packet in enumerate(self._container.demux(self.stream)):
+            self._reached = packet.pos or self._reached
+            if only_first:  # FFmpeg marks some that build on what was there before as keyframes
+                packet.is_keyframe = number == 0
+            yield packet
+
+    def obstacle(self, packets: int) -> str | None:
+        """Why no picture came out of so many packets, and what to do, if the container tells."""
+        regular, form = self.path.is_file(), self._container.format.name
+        if form in _INDEXED and not packets and not regular:
+            return (
+                "its index comes last, and a pipe cannot be read backwards; give the file itself, or rewrite it by "
+                "`ffmpeg -i FILE -c copy -movflags +faststart NEW`"
+            )
+        if "enc_key_id" in self.stream.metadata or (
+            form == "mpegts" and regular and is_scrambled(self.path, self.stream.id)
+        ):
+            return ENCRYPTED
+        return None
 
     def shortfall(self) -> str | None:
         """Say so if the file is shorter than its own structure announces."""
+        if self._part.stop:
+            return None
         try:
             missing = missing_bytes(self.path) if self.path.is_file() else 0
         except OSError:
@@ -146,6 +193,8 @@ class ContainerFeed:
     @property
     def length(self) -> float | None:
         """Seconds from the first picture to the end of the last one, as the header tells; None: it does not."""
+        if self.joined:
+            return None
         if self.stream.duration is not None:
             return float(self.stream.duration * self.time_base)
         begin = self.stream.start_time
@@ -154,18 +203,39 @@ class ContainerFeed:
         start = self._container.start_time or 0  # of the earliest stream
         return (start + self._container.duration) / av.time_base - float(begin * self.time_base)
 
+    @property
+    def joined(self) -> bool:
+        """Whether it is one of several movies in the file."""
+        return self._part.stop > 0
+
+    def following(self) -> FileFeed | None:
+        """The next movie in the file; of a transport stream, the PID under which the video goes on."""
+        if self.joined:
+            later = [*(begin for begin in _movies(self.path) if begin > self._part.stop), 0]
+            return ContainerFeed(self.path, self._settings, Part(self._part.stop, later[0]))
+        if self._container.format.name != "mpegts" or not self.path.is_file():
+            return None
+        position = self._part.start + self._reached
+        pid = successor(self.path, self.stream.id, position)
+        return None if pid is None else ContainerFeed(self.path, self._settings, Part(position, 0, pid))
+
     def again(self) -> ContainerFeed | None:
-        """The same file once more; None if it cannot be sought, or stores no presentation times."""
+        """The same file once more; None if it cannot be sought, or stores no presentation times, or several movies."""
+        if self.joined:
+            return None
+        return self._once_more()
+
+    def _once_more(self) -> ContainerFeed | None:
         if self.times != "stream" or self.decode_order or not self.path.is_file():
             return None
         try:
-            return ContainerFeed(self.path, self._settings)
+            return ContainerFeed(self.path, self._settings, self._part)
         except SourceError:
             return None
 
     def tail(self, ticks: int) -> Feed | None:
         """The same file once more, from the last keyframe before a time on; None if it cannot be sought."""
-        feed = self.again()
+        feed = self._once_more()
         if feed is None:
             return None
         feed.stream.thread_type = "SLICE"
@@ -204,6 +274,22 @@ class ContainerFeed:
     def close(self) -> None:
         """Release the container and the decoder."""
         self._container.close()
+
+
+def _first_part(path: Path) -> Part:
+    """The first of several movies that were joined to one file; else all of it."""
+    begins = _movies(path)
+    return Part(0, begins[1]) if len(begins) > 1 else WHOLE
+
+
+def _movies(path: Path) -> list[int]:
+    try:
+        if not path.is_file():
+            return []
+        with path.open("rb") as file:
+            return movies(file, path.stat().st_size)
+    except (OSError, ValueError):  # opening it will say what is wrong
+        return []
 
 
 def _frames(container: InputContainer, stream: VideoStream) -> int | None:

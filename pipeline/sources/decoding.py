@@ -13,10 +13,11 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
+from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage
+from foveate.pipeline.sources.beginning import Beginning, is_encrypted
 from foveate.pipeline.sources.cropping import Geometry
 
-PATIENCE = 1000  # packets without a single frame after which a stream (an encrypted one, say) is given up
 _MESSAGES_KEPT = 5
 Begins = Callable[["Packet[VideoStream]"], bool]
 Times = Literal["stream", "untold", "rate", "setting"]
@@ -79,6 +80,12 @@ class FileFeed(Feed, Protocol):
     def length(self) -> float | None:
         """Seconds from the first picture to the end of the last one, as far as it is told beforehand."""
 
+    def obstacle(self, packets: int) -> str | None:
+        """Why no picture came out of so many packets, and what to do, if the container tells."""
+
+    def following(self) -> FileFeed | None:
+        """What the video goes on with behind the last packet, where that is another stream. Raises SourceError."""
+
     def again(self) -> SoughtFeed | None:
         """The same from its beginning; None if it cannot be read twice, or its timestamps are not to be relied on."""
 
@@ -103,21 +110,36 @@ def record_damage(damage: Damage, message: str, frames: int = 1) -> None:
         damage.messages.append(message)
 
 
+def next_feed(feed: FileFeed, damage: Damage) -> FileFeed | None:
+    """What the video goes on with behind a feed, which is closed then; None if it does not. Records what cannot be."""
+    try:
+        following = feed.following()
+    except SourceError as error:
+        record_damage(damage, f"what follows in the file cannot be read: {error}")
+        return None
+    if following is not None:
+        feed.close()
+    return following
+
+
 class FrameDecoder:
     """The frames of a feed. Iterated once."""
 
     def __init__(self, feed: Packets, damage: Damage) -> None:
         self._feed = feed
         self._damage = damage
+        self._beginning = Beginning()
         self._owed = 0  # packets whose frame has not come out yet
         self._count = 0
         self._last: int | None = None  # latest timestamp of a frame
 
     def frames(self) -> Iterator[VideoFrame]:
         """Yield every frame that can be decoded, in presentation order; count the rest as damage."""
-        for number, packet in enumerate(self._packets()):
-            if not self._count and number >= PATIENCE:
-                break
+        for packet in self._packets():
+            if not self._count:
+                self._beginning.saw(packet)
+                if self._beginning.hopeless:
+                    break
             self._owed += not packet.is_discard
             yield from self._decode(packet)
         yield from self._drain()
@@ -125,6 +147,14 @@ class FrameDecoder:
         if reason is not None:
             missing = (self._feed.frames or 0) - self._count - self._damage.frames
             record_damage(self._damage, reason, max(missing, int(self._damage.frames == 0)))
+
+    def skipped(self, first: int | None) -> int:
+        """How many pictures could not be shown because they come before the first keyframe; see ``Beginning``."""
+        return self._beginning.skipped(first)
+
+    def failure(self, feed: FileFeed) -> str:
+        """Why there was no frame of the feed at all, and what to do."""
+        return self._beginning.reason(feed.obstacle(self._beginning.packets))
 
     def _packets(self) -> Iterator[Packet[VideoStream]]:
         """Packets worth decoding. One marked as cut short is left out if it is the last."""
@@ -144,11 +174,16 @@ class FrameDecoder:
             record_damage(self._damage, "the last packet is cut short")
 
     def _decode(self, packet: Packet[VideoStream]) -> Iterator[VideoFrame]:
+        if is_encrypted(packet):
+            self._owed -= 1
+            record_damage(self._damage, "a picture is encrypted")
+            return
         try:
             frames = self._feed.decoder.decode(packet)
         except FFmpegError as error:
             self._owed -= 1
-            record_damage(self._damage, f"a picture could not be decoded: {reason_of(error)}")
+            if self._count or self._beginning.failed():
+                record_damage(self._damage, f"a picture could not be decoded: {reason_of(error)}")
             return
         yield from self._counted(frames)
 

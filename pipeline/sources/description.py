@@ -21,6 +21,7 @@ class Opening:
     shown: Picture
     start: float | None  # its timestamp in seconds; None: it has none
     lone: bool  # it is known to be the only one
+    skipped: int = 0  # pictures before it that could not be shown, because a keyframe came after them
 
 
 def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) -> SourceInfo:
@@ -42,7 +43,12 @@ def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) 
         sample_aspect=1 / aspect if orientation.transpose else aspect,
         codec=feed.decoder.name,
         pixel_format=decoded.format.name,
-        notes=(*_time_notes(feed, times, lone), *_geometry_notes(feed, opening), *_picture_notes(decoded)),
+        notes=(
+            *_beginning_notes(opening),
+            *_time_notes(feed, times, lone),
+            *_geometry_notes(feed, opening),
+            *_picture_notes(decoded),
+        ),
     )
 
 
@@ -53,6 +59,12 @@ def _settled(feed: Feed, opening: Opening) -> Times:
     if opening.start is not None:
         return "stream"
     return "rate" if feed.rate else "setting"
+
+
+def _beginning_notes(opening: Opening) -> list[str]:
+    if not opening.skipped:
+        return []
+    return [f"begins between keyframes: {opening.skipped} pictures before the first one cannot be shown"]
 
 
 def _time_notes(feed: Feed, times: Times, lone: bool) -> list[str]:

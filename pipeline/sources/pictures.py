@@ -19,7 +19,7 @@ from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import numbered_files, shown
 from foveate.pipeline.sources.container import open_container
 from foveate.pipeline.sources.cropping import AS_DECODED
-from foveate.pipeline.sources.decoding import Begins, Feed, Times, record_damage
+from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times, record_damage
 from foveate.pipeline.sources.streams import choose_stream
 
 _TRIES = 10  # how many of the first files may be broken
@@ -88,6 +88,10 @@ class PictureFeed:
             packet.time_base = self.time_base
             yield packet
 
+    def obstacle(self, packets: int) -> str | None:
+        """None: a picture file tells no more than its decoder."""
+        return None
+
     def shortfall(self) -> str | None:
         """Never short: every file was looked at."""
         return None
@@ -105,6 +109,10 @@ class PictureFeed:
     def packets_from(self, ticks: int, begins: Begins) -> tuple[int, Iterator[Packet[VideoStream]]]:
         """All packets: of files that cannot be read the numbers are not known beforehand."""
         return 0, self.packets()
+
+    def following(self) -> FileFeed | None:
+        """None: the pictures are one stream."""
+        return None
 
     def tail(self, ticks: int) -> Feed | None:
         """None: nothing is lost at the end, because the decoder does not look ahead."""

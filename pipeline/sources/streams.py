@@ -26,7 +26,9 @@ def choose_stream(container: InputContainer, wanted: int | None, name: str) -> V
     videos = videos_of(container)
     if not videos:
         raise SourceError(f"{name}: no video stream ({_contents(container)}); give a file that has one")
-    if wanted is None:
+    if wanted is None and container.format.name == "ico":
+        stream = max(videos, key=lambda video: video.width * video.height)  # one picture in several sizes
+    elif wanted is None:
         stream = _preferred(videos)
     elif wanted < len(videos):
         stream = videos[wanted]

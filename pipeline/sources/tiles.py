@@ -19,7 +19,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.container import open_container
-from foveate.pipeline.sources.decoding import Feed, Times
+from foveate.pipeline.sources.decoding import Feed, FileFeed, Times
 from foveate.pipeline.sources.heif import Still
 
 
@@ -105,6 +105,12 @@ class TiledFeed:
         """Yield the tiles. Raises FFmpegError."""
         packets = self._container.demux(list(dict.fromkeys(self._streams)))
         return cast("Iterator[Packet[VideoStream]]", packets)
+
+    def obstacle(self, packets: int) -> str | None:
+        """None: it tells no more than its decoders."""
+
+    def following(self) -> FileFeed | None:
+        """None: there is but one picture."""
 
     def shortfall(self) -> str | None:
         """Say so if there are tiles that did not come."""

@@ -11,7 +11,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
-from foveate.pipeline.sources.decoding import FileFeed, FrameDecoder
+from foveate.pipeline.sources.decoding import FileFeed, FrameDecoder, next_feed, record_damage
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
 from foveate.pipeline.sources.sampling import Decision, Sampling, nothing_shown, sampling_of
@@ -28,6 +28,7 @@ class VideoSource:
         """Decode the first frame. Raises SourceError if there is none."""
         self.damage = damage
         self._feed = feed
+        self._decoder = FrameDecoder(feed, damage)
         self._reader = PictureReader(name, feed.geometry)
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
         self.origin: int | None = None  # the first timestamp, in ticks; None: there is none
@@ -35,8 +36,9 @@ class VideoSource:
         self._pictures = timed(self._stamped(), self._nominal, feed.spliced)
         ahead = list(islice(self._pictures, 1 if feed.times == "stream" else 2))
         if not ahead:
-            raise SourceError(f"{name}: no picture can be decoded; the file is damaged or not a video")
+            raise SourceError(f"{name}: no picture can be decoded: {self._decoder.failure(feed)}")
         lone = len(ahead) == 1 and feed.times != "stream"
+        skipped = self._decoder.skipped(ahead[0].item.pts)
         sampling = sampling_of(settings, feed.length, name)
         self._chosen = self._all(ahead) if sampling.is_everything else self._sampled(ahead, sampling)
         decision = next(self._chosen, None)
@@ -44,7 +46,7 @@ class VideoSource:
             raise SourceError(f"{name}: {nothing_shown(sampling)}")
         first = self._reader.read(decision.picture.item)
         start = None if self.origin is None else float(self.origin * feed.time_base)
-        opening = Opening(decision.picture.item, first, start, lone)
+        opening = Opening(decision.picture.item, first, start, lone, skipped)
         self.info = describe(feed, opening, settings, name)
         frames = map(self._frame, chain([decision], self._chosen))
         self._frames: Iterator[Frame] = islice(frames, settings.frames)
@@ -93,6 +95,10 @@ class VideoSource:
                     yield Decision(taken.number, Timed(frame, time.seconds, time.jumped, time.length), True)
             run.decoder.flush_buffers()
         skipper.finish()
+        following = next_feed(self._feed, self.damage) if skipper.exhausted else None
+        if following is not None:
+            following.close()
+            record_damage(self.damage, "the video goes on as another stream, of which nothing was looked at")
 
     def _skipper(self, first: VideoFrame, sampling: Sampling) -> Skipper | None:
         """What reads the file anew and chooses its packets; None where every picture has to be decoded."""
@@ -110,8 +116,17 @@ class VideoSource:
         return skipper
 
     def _stamped(self) -> Iterator[Stamped[VideoFrame]]:
+        yield from self._stamped_of_feed()
+        while (following := next_feed(self._feed, self.damage)) is not None:
+            if self.origin is not None:
+                self.origin = round(self.origin * self._feed.time_base / following.time_base)
+            self._feed, self._decoder = following, FrameDecoder(following, self.damage)
+            self._numerator, self._denominator = following.time_base.as_integer_ratio()
+            yield from self._stamped_of_feed()
+
+    def _stamped_of_feed(self) -> Iterator[Stamped[VideoFrame]]:
         tick = float(self._feed.time_base)
-        for frame in FrameDecoder(self._feed, self.damage).frames():
+        for frame in self._decoder.frames():
             ticks = frame.dts if self._feed.decode_order else frame.pts
             yield Stamped(frame, self._seconds(ticks), (frame.duration or 0) * tick or None)
 

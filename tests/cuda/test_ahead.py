@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from foveate.cuda.decode.ahead import vouched
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.decode.source import DeviceSource, on_device
 from foveate.cuda.device import Device
-from foveate.pipeline.frames import Colour
+from foveate.pipeline.frames import Colour, Damage
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.container import ContainerFeed
@@ -300,3 +301,41 @@ def damage_file(path: Path, harm: str) -> None:
     if harm == "noise":
         content[position + 5 : position + size] = np.random.default_rng(2).bytes(size - 5)
     path.write_bytes(content)
+
+
+def transport(path: Path, pid: int, late: float = 0.0) -> Path:
+    """A transport stream of the frames, ``late`` seconds later, with a keyframe every 10."""
+    options = {"mpegts_start_pid": str(pid), "output_ts_offset": str(late)}
+    return encode(path, {"bf": "0", "g": "10", "x264-params": "scenecut=0"}, options)
+
+
+def test_a_transport_stream_goes_on_under_another_pid(tmp_path: Path, card: Card) -> None:
+    parts = transport(tmp_path / "1.ts", 0x100), transport(tmp_path / "2.ts", 0x200, FRAMES / 25)
+    whole = tmp_path / "whole.ts"
+    whole.write_bytes(b"".join(part.read_bytes() for part in parts))
+    found, source = decoded(whole, card)
+    assert found == pytest.approx([index / 25 for index in range(2 * FRAMES)])
+    assert source.damage == Damage()
+
+
+def test_what_comes_before_the_first_keyframe_is_neither_shown_nor_damage(tmp_path: Path, card: Card) -> None:
+    """A decoder that shows broken pictures there, as this one does, is not believed."""
+    content = transport(tmp_path / "whole.ts", 0x100).read_bytes()
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(content[len(content) // 188 // 5 * 188 :])
+    found, source = decoded(joined, card)
+    assert found == pytest.approx([index / 25 for index in range(FRAMES - 10)])
+    assert source.damage == Damage()
+    assert source.info.notes[0].startswith("begins between keyframes")
+
+
+def test_a_long_gap_in_a_file_that_is_decoded_ahead_is_no_discontinuity(clip: Path, tmp_path: Path, card: Card) -> None:
+    path = remuxed(clip, tmp_path / "waits.mp4", late=12.0)
+    opened = open_source(str(path), SourceSettings())
+    opened.close()
+    source = DeviceSource(ContainerFeed(path, SourceSettings()), opened.info, Colour(), SourceSettings())
+    frames = list(source)
+    source.close()
+    assert not card.by_packet
+    assert max(b.seconds - a.seconds for a, b in pairwise(frames)) > 12
+    assert not any(frame.discontinuity for frame in frames)

@@ -119,21 +119,28 @@ def test_a_demuxer_error_ends_the_stream_and_keeps_all_frames_before_it(cases: P
 
 
 class CountingFeed(ContainerFeed):
-    """A feed that counts its packets."""
+    """A feed that counts its packets, of which one is a keyframe, and none can be decoded."""
 
     taken = 0
+    keyframe = 0
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
-        for packet in super().packets():
-            self.taken += 1
+        for number, packet in enumerate(super().packets()):
+            packet.is_keyframe = number == self.keyframe
+            self.taken += packet.size > 0
             yield packet
 
 
-def test_a_stream_that_never_decodes_is_given_up(cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.pipeline.sources.decoding.PATIENCE", 20)
+@pytest.mark.parametrize(("keyframe", "taken"), [(0, 21), (15, 36), (50, 60)])
+def test_a_stream_that_never_decodes_is_given_up_some_packets_after_a_keyframe(
+    cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keyframe: int, taken: int
+) -> None:
+    """However long it takes until the keyframe: decoding could not begin before."""
+    monkeypatch.setattr("foveate.pipeline.sources.beginning.PATIENCE", 20)
     feed = CountingFeed(garbled(cases / "base.mp4", tmp_path, range(60)), SourceSettings())
+    feed.keyframe = keyframe
     assert list(FrameDecoder(feed, Damage()).frames()) == []
-    assert feed.taken == 21
+    assert feed.taken == taken
     feed.close()
 
 
