@@ -289,12 +289,22 @@ def test_a_gaze_outlives_a_change_of_size() -> None:
             np.testing.assert_allclose(mine.maps[name], cpu.maps[name], atol=1e-5)
 
 
+def uncovered(selection: Selection) -> int:
+    """Cells of the picture without a token."""
+    seen = np.zeros(selection.grid, np.bool_)
+    for x, y, lod in tokens(selection):
+        top, left = (y - (8 << lod)) // 16, (x - (8 << lod)) // 16
+        seen[top : top + (1 << lod), left : left + (1 << lod)] = True
+    return int((~seen).sum())
+
+
 def test_budget_and_interval_mid_stream(samples: Path) -> None:
     """They count from the next frame that is begun; frames on their way keep what they had."""
     with open_stream(str(samples / "pedestrians.mp4"), engine="cuda", budget=40, source={"frames": 40}) as stream:
-        counts, reasons = [], []
+        counts, reasons, holes = [], [], []
         for selection in stream:
             counts.append(len(selection))
+            holes.append(uncovered(selection))
             reasons.append(selection.keyframe)
             if selection.index == 5:
                 stream.set_budget(300)
@@ -305,6 +315,7 @@ def test_budget_and_interval_mid_stream(samples: Path) -> None:
     assert all(0 < count <= 40 for count in counts[:6])
     assert all(40 < count <= 300 for count in counts[10:15])
     assert all(0 < count <= 7 for count in counts[19:])
+    assert not any(holes)  # nor by the last, where LOD 4 needs 9 tokens: a graph captured before is out of date
     due = [index for index, reason in enumerate(reasons) if reason == "periodic" and index > 24]
     assert len(due) >= 4
     assert {after - before for before, after in itertools.pairwise(due)} == {3}

@@ -57,6 +57,7 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "clusters without a cache": {"maps": ("cluster_id", "boundary"), "cache": {"enabled": False}},
     "patches": {"allocation": {"strategy": "foveated"}, "patches": True},
+    "one token": {"allocation": {"strategy": "foveated"}, "patches": True, "budget": 1},
     "a query": {"allocation": {"strategy": "foveated", **STREAM}, "query": ("dark", "-left:0.5"), "maps": ("query",)},
     "text by a detector": {"text": "ocr", "query": ("text",), "maps": ("text", "clip13"), "ocr": {"interval": 4}},
     "queries and weights": {"query": ("moving",), "score": {"passes": 2}, "maps": ("query_similarity", "query:bright")},
