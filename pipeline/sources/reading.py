@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
 from av.video.frame import VideoFrame
@@ -10,6 +11,8 @@ from foveate.pipeline.frames import Colour, Plane
 from foveate.pipeline.sources.cropping import Crop, Geometry
 from foveate.pipeline.sources.orientation import UPRIGHT, Orientation, OrientationReader, turn, turn_chroma
 from foveate.pipeline.sources.planes import Chroma, PlaneReader
+
+_LOG = logging.getLogger("foveate")
 
 
 class Picture(NamedTuple):
@@ -23,9 +26,14 @@ class Picture(NamedTuple):
 
 
 class PictureReader:
-    """Reads the frames of one stream."""
+    """Reads the frames of one stream.
+
+    What cannot be applied to its first frame is told with the stream's description; what begins later is warned of.
+    """
 
     def __init__(self, name: str, geometry: Geometry) -> None:
+        self._name = name
+        self._told: set[str] | None = None  # what could not be applied; None before the first frame
         self._planes = PlaneReader(name)
         self._crop = geometry.crop
         self._orientations = OrientationReader(geometry.orientation)
@@ -43,7 +51,17 @@ class PictureReader:
                 blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)
                 chroma = blue, red
             luma = turn(luma, orientation)
+        if self._told is None or orientation.lacking is not None or crop is not self._crop:
+            self._tell(orientation.lacking, None if crop is self._crop else "the container's cropping")
         return Picture(luma, chroma, colour, crop, orientation)
+
+    def _tell(self, *lacking: str | None) -> None:
+        found = set(filter(None, lacking))
+        if self._told is None:
+            self._told = found
+        for each in sorted(found - self._told):
+            self._told.add(each)
+            _LOG.warning("%s: in the middle begins what cannot be applied: %s", self._name, each)
 
     def pass_over(self, frame: VideoFrame) -> None:
         """Take note of a frame that is not looked at: those behind it may be turned as it says."""

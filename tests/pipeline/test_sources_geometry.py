@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,39 @@ def test_each_of_numbered_photos_has_an_orientation_of_its_own(tmp_path: Path) -
         saved(tmp_path / f"f_{number}.jpg", orientation)
     _, frames = read(tmp_path / "f_%d.jpg")
     assert [corners(frame) for frame in frames] == [list(CORNERS)] * 8
+
+
+def test_a_skewed_orientation_that_begins_in_the_middle_is_warned_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = elementary(tmp_path, "rotate=30")
+    info, frames = read(path)
+    assert not any("rotation" in note for note in info.notes)
+    assert [corners(frame) for frame in frames] == [list(CORNERS)] * 18
+    assert [message for message in caplog.messages if "cannot be applied: rotation by 30 degrees" in message] == [
+        f"{path}: in the middle begins what cannot be applied: rotation by 30 degrees"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("terms", "note"),
+    [
+        ((0.5**0.5, 0.5**0.5, -(0.5**0.5), 0.5**0.5), "rotation by -45 degrees not applied"),
+        ((1, 0.5, 0, 1), "display matrix (1, 0.5, 0, 1) not applied"),
+        ((0.6, 0.8, 0.8, -0.6), "display matrix (0.6, 0.8, 0.8, -0.6) not applied"),
+    ],
+)
+def test_what_cannot_be_applied_is_noted(tmp_path: Path, terms: tuple[float, ...], note: str) -> None:
+    path = elementary(tmp_path, "rotate=0").with_suffix(".mp4")
+    ffmpeg("-i", str(path.with_stem("plain").with_suffix(".h264")), "-c", "copy", str(path))
+    data = bytearray(path.read_bytes())
+    place = data.index(b"tkhd") + 4 + 40
+    for offset, term in zip((0, 4, 12, 16), terms, strict=True):  # a, b, c, d (ISO/IEC 14496-12, 8.3.2)
+        data[place + offset : place + offset + 4] = struct.pack(">i", round(term * 65536))
+    path.write_bytes(data)
+    info, frames = read(path)
+    assert note in info.notes
+    assert corners(frames[0]) == list(CORNERS)
 
 
 def elementary(folder: Path, change: str) -> Path:

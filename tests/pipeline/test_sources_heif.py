@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from foveate.pipeline import open_stream
@@ -14,6 +17,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
+from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.opacity import opaque
 from tests.pipeline.heif_files import COLOURS, TILE, Coding, av1, box, clap, grid, hevc, imir, irot, nclx, single
 from tests.pipeline.made_sources import read
@@ -172,3 +176,16 @@ def test_a_file_that_is_cut_in_its_head_is_no_crash(tmp_path: Path, heic: Coding
     path = written(tmp_path / "photo.heic", grid(heic, 120, 110, clap(80, 70))[:length])
     with pytest.raises(SourceError):
         open_source(str(path), SourceSettings())
+
+
+HEAD = grid(av1(), 120, 110, clap(80, 70), irot(1), imir(1), nclx(1, True)).partition(b"mdat")[0]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.dictionaries(st.integers(0, len(HEAD) - 1), st.integers(0, 255), min_size=1, max_size=9))
+def test_no_content_is_a_crash(changes: dict[int, int]) -> None:
+    content = bytearray(HEAD)
+    for place, value in changes.items():
+        content[place] = value
+    still = still_of(io.BytesIO(content), len(content))
+    assert still is None or still.geometry.crop is None or min(still.geometry.crop.kept) > 0
