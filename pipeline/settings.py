@@ -57,7 +57,7 @@ class SourceSettings(_Group):
     frames: int | None = Field(None, ge=1, le=MOST_FRAMES)
     """Stop after this many frames; those that are not looked at do not count."""
     rate: float = Field(25.0, ge=1e-5, le=1000)
-    """Frames per second where the source has no times: image sequences and raw streams."""
+    """Frames per second where the source has no times: image sequences, raw streams and frames of your own."""
 
     @property
     def conflict(self) -> str | None:

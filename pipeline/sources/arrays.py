@@ -55,7 +55,7 @@ class ArrayReader:
     def _read(self, picture: Any) -> OwnPicture:
         if isinstance(picture, VideoFrame):
             return self._of_video(picture)
-        if isinstance(picture, Frame):
+        if _is_frame(picture):
             return OwnPicture(picture.luma, picture.chroma, picture.colour, "frame")
         if _is_torchcodec(picture):
             return self._of_array(_on_host(picture.data), self._layout)
@@ -81,17 +81,22 @@ def borne_time(picture: Any) -> float | None:
     """The time in seconds that a frame of PyAV, torchcodec or Foveate bears; None for all others."""
     if isinstance(picture, VideoFrame):
         return picture.time
-    if isinstance(picture, Frame):
-        return picture.seconds
+    if _is_frame(picture):
+        return float(picture.seconds)
     return float(picture.pts_seconds) if _is_torchcodec(picture) else None
 
 
 def is_one_picture(given: Any) -> bool:
     """True for what is a picture, or part of one, and not several of them."""
-    if isinstance(given, VideoFrame | Frame) or _is_pil(given):
+    if isinstance(given, VideoFrame) or _is_frame(given) or _is_pil(given):
         return True
     pixels = given.data if _is_torchcodec(given) else given
     return not isinstance(given, Sequence) and hasattr(pixels, "shape") and len(pixels.shape) != 4
+
+
+def _is_frame(picture: object) -> bool:
+    """True for the frame of a stream, also for one whose pixels lie on a GPU; they are not copied for this."""
+    return isinstance(picture, Frame) or {"luma", "chroma", "rgb"} <= vars(type(picture)).keys()
 
 
 def _is_torchcodec(picture: Any) -> bool:

@@ -89,6 +89,16 @@ def test_the_frame_beside_a_selection_is_on_the_device_until_it_is_asked_for(sam
     assert (frame.rgb() == expected[5]).mean() > 0.999  # it outlives the stream
 
 
+def test_frames_on_the_device_may_be_given_to_another_stream(samples: Path) -> None:
+    clip = samples / "pedestrians.mp4"
+    with open_stream(clip, engine="cuda", source={"frames": 4}) as stream:
+        expected = [tokens(selection) for selection in stream]
+    with open_stream(clip, engine="cuda", source={"frames": 4}) as stream:
+        frames = [stream.frame for _ in stream]
+    with open_stream(frames, engine="cuda") as stream:
+        assert [tokens(selection) for selection in stream] == expected
+
+
 def test_both_engines_tokens_paint_the_same_picture(samples: Path) -> None:
     given: list[Any] = pictures(samples / "pedestrians.mp4", 1)
     mine, cpu = (pushed(engine, given, patches=True)[0] for engine in ("cuda", "cpu"))

@@ -161,6 +161,38 @@ def test_frames_of_a_stream_may_be_given_to_another(samples: Path) -> None:
     assert [each.time for each in found] == [each.time for each in expected]
 
 
+class OnDevice:
+    """Stands in for a stream's frame whose pixels lie on a GPU."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame, self.copied = frame, False
+        self.seconds, self.colour = frame.seconds, frame.colour
+
+    @property
+    def luma(self) -> Any:
+        self.copied = True
+        return self._frame.luma
+
+    @property
+    def chroma(self) -> Any:
+        return self._frame.chroma
+
+    def rgb(self) -> Any:
+        return self._frame.rgb()
+
+
+def test_so_may_those_that_lie_on_a_gpu(pictures: list[Picture]) -> None:
+    expected = read(pictures, rate=4)
+    given = [OnDevice(frame) for frame in expected]
+    frames = read(given)
+    assert same(frames, expected)
+    assert [frame.seconds for frame in frames] == [0.0, 0.25, 0.5]
+    lone = OnDevice(expected[0])
+    with pytest.raises(SettingsError, match=r"^source is one picture"):
+        open_stream(lone, engine="cpu")
+    assert not lone.copied
+
+
 def tokens(selection: Selection) -> list[tuple[int, int, int]]:
     return list(zip(selection.x.tolist(), selection.y.tolist(), selection.lod.tolist(), strict=True))
 

@@ -255,6 +255,14 @@ def test_a_notebook_shows_what_the_model_sees_and_its_tokens(samples):
     assert shown_in(replace(chosen, patches=None)._repr_html_()).shape == (270, 480, 3)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 700), (3000, 2)])
+def test_a_notebook_shows_pictures_of_any_shape(shape):
+    with open_stream([np.zeros(shape, np.uint8)], engine="cpu", patches=True) as stream:
+        chosen = next(stream)
+        assert chosen.draw(stream.frame).shape == chosen.paint().shape == (*shape, 3)
+    assert shown_in(chosen._repr_html_()).size
+
+
 def test_a_notebook_shows_a_frame_without_tokens():
     chosen = selection(noise(32, 32), [(0, 0, 0)])
     none = {name: getattr(chosen, name)[:0] for name in ("x", "y", "lod", "patches", "score", "age", "fresh")}
