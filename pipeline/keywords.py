@@ -123,6 +123,7 @@ class SettingsKeywords(TypedDict, total=False):
     budget: int
     query: list[str] | tuple[str, ...]
     query_image: list[str] | tuple[str, ...]
+    query_lenient: bool
     encoder: Literal["attributes", "open_clip"]
     text: Literal["strokes", "ocr"]
     keep_embeddings: bool

@@ -169,6 +169,7 @@ class Header:
     config: Mapping[str, Any]  # the settings as plain data, and the engine that runs
     start: float = 0.0  # first timestamp of the source in seconds; records count from 0.0
     notes: tuple[str, ...] = ()  # "interlaced", fallbacks taken, and the like
+    ignored: tuple[str, ...] = ()  # words of the queries that count for nothing
 
 
 class Step(NamedTuple):

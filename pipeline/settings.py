@@ -230,6 +230,8 @@ class Settings(_Group):
     """What to look for, in words; a minus sign before them: what not to; :0.5 behind them: with this weight."""
     query_image: tuple[str, ...] = Field((), strict=False)
     """Picture files that show what to look for."""
+    query_lenient: bool = False
+    """Go on without a query of which nothing is understood, instead of ending with an error."""
     encoder: Literal["attributes", "open_clip"] = "attributes"
     """What understands queries. attributes: names of colours, dark, bright, moving, still, text, places, sizes.
     open_clip: any words, by a model whose weights are given."""

@@ -21,6 +21,12 @@ class Steering:
         self.settings = settings
         self._feedback = feedback
         self._encoder = queries.encoder if queries else None
+        self._query_notes = queries.notes if queries else ()
+
+    @property
+    def query_notes(self) -> tuple[str, ...]:
+        """What is not understood of what is looked for now, a line each."""
+        return self._query_notes
 
     def set_gaze(self, x: float, y: float) -> None:
         """Look at (x, y), in level-0 pixels, from the next frame on; it may lie outside the picture.
@@ -38,15 +44,17 @@ class Steering:
 
         They take the place of all that was looked for, pictures (``query_image``) as well.
         Returns what was not understood, a line each. The embeddings that are there are asked; nothing is encoded
-        again. Raises ValueError for what the settings refuse, and where the stream keeps no embeddings.
+        again. Raises ValueError for what the settings refuse, for a query of which nothing is understood unless
+        ``query_lenient``, and where the stream keeps no embeddings; the query before stays then.
         """
         if self._encoder is None:
             raise ValueError("the stream must be opened with a query, or with keep_embeddings, to be asked another one")
         try:
-            compiled = compiled_queries(self._encoder, queries)
+            compiled = compiled_queries(self._encoder, queries, lenient=self.settings.query_lenient)
         except SettingsError as error:
             raise ValueError(str(error)) from None
-        self._feedback.set_query(tuple(queries), compiled.program)
+        self._feedback.set_query(tuple(queries), compiled.program, compiled.ignored)
+        self._query_notes = compiled.notes
         return compiled.notes
 
     def set_budget(self, budget: int) -> None:

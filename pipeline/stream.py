@@ -175,8 +175,9 @@ class Stream(Steering):
         self._live = source if isinstance(source, LiveSource) else None
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
-        notes = (*info.notes, *engine.notes, *(queries.notes if queries else ()))
-        header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes)
+        notes = (*info.notes, *engine.notes, *self.query_notes)
+        ignored = queries.ignored if queries else ()
+        header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes, ignored)
         self.header = header
         # Without sinks there is nothing to do but to hand on: that needs no thread beside one that is never left.
         output_shares: Sharing = "always" if not sinks and engine.shares_thread == "always" else False

@@ -24,7 +24,15 @@ from foveate.pipeline.sinks.shards import concatenated
 from foveate.pipeline.stream import open_stream
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = {"query": ("red",), "embedding_age": 3, "text_age": 3, "captured": 1.5, "arrived": 1.5, "latency": 0.5}
+EXTRAS = {
+    "query": ("red",),
+    "query_ignored": ("car",),
+    "embedding_age": 3,
+    "text_age": 3,
+    "captured": 1.5,
+    "arrived": 1.5,
+    "latency": 0.5,
+}
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -77,7 +85,8 @@ def test_every_flag_exists_and_none_is_left_out(
     assert stated <= known
     longer = {"--" + codes(key)[0].replace("_", "-") for key, *_ in rows}  # of flags with a short spelling as well
     assert known - stated <= longer | {
-        *("-h", "--help", "--no-patches", "--no-device-patches", "--no-wait", "--live.no-wait", "--no-keep-embeddings")
+        *("-h", "--help", "--no-patches", "--no-device-patches", "--no-wait", "--live.no-wait", "--no-keep-embeddings"),
+        "--no-query-lenient",
     }
 
 

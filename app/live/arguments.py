@@ -21,7 +21,7 @@ from foveate.pipeline.sources.address import shown
 
 _STANDARD_OUTPUT = "-"
 _NEVER = Rotation()
-_MOST_KEPT = 999_999  # files, whose numbers have six digits
+_MOST_KEPT = 9_999_999  # files, whose numbers have seven digits
 _NUMBER = "{}"  # in an output's name, stands for the source's number
 
 

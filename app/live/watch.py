@@ -39,7 +39,6 @@ class Watch:
         self.stream: Stream | None = None
         self.settings = settings
         self.changed: dict[str, Any] = {}  # settings that were changed since, by name
-        self.query_notes: tuple[str, ...] = ()  # what was not understood of a changed query
         self.status = Status(shown(address))
         self._address, self._sinks = address, sinks
         self._ended = ended

@@ -25,7 +25,7 @@ def apply(watch: Watch, wishes: Any) -> None:
         raise ValueError("the source is not open yet")
     if "query" in wishes:
         queries = _texts(wishes["query"])
-        watch.query_notes = stream.set_query(queries)
+        stream.set_query(queries)
         watch.changed["query"] = queries
     if "budget" in wishes:
         stream.set_budget(_whole(wishes["budget"], "budget"))

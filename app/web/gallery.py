@@ -120,7 +120,7 @@ class Exhibit:
             "asks": settings.embeds,
             "encoder": settings.encoder,
             "query": watch.changed.get("query", settings.query),
-            "query_notes": watch.query_notes,
+            "query_notes": watch.stream.query_notes if watch.stream is not None else (),
             "budget": watch.changed.get("budget", settings.budget),
             "keyframe_interval": watch.changed.get("keyframe_interval", settings.change.keyframe_interval),
             "gaze": watch.changed.get("gaze"),

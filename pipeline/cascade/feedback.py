@@ -42,6 +42,7 @@ class Fed:
     budget_changed: bool = False
     queries: tuple[str, ...] | None = None  # instead of the settings'
     program: Program | None = None  # theirs; None where nothing of them is understood
+    ignored: tuple[str, ...] = ()  # words of them that count for nothing
     query_changed: bool = False
 
     @property
@@ -74,6 +75,7 @@ class Feedback:
         self._budget_changed = False
         self._queries: tuple[str, ...] | None = None
         self._program: Program | None = None
+        self._ignored: tuple[str, ...] = ()
         self._query_changed = False
         self.keyframe_interval: int | None = None  # instead of the settings'; read by the Upload stage
         self._attention: list[tuple[int, NDArray[np.float32]]] = []
@@ -92,10 +94,13 @@ class Feedback:
             self._budget, self._budget_changed = budget, True
             self._news = True
 
-    def set_query(self, queries: tuple[str, ...], program: Program | None) -> None:
-        """Look for ``queries``, as ``program`` says, from the next frame on; None: for nothing in particular."""
+    def set_query(self, queries: tuple[str, ...], program: Program | None, ignored: tuple[str, ...] = ()) -> None:
+        """Look for ``queries``, as ``program`` says, from the next frame on; None: for nothing in particular.
+
+        ``ignored``: words of theirs that count for nothing.
+        """
         with self._lock:
-            self._queries, self._program, self._query_changed = queries, program, True
+            self._queries, self._program, self._ignored, self._query_changed = queries, program, ignored, True
             self._news = True
 
     def tell_anew(self) -> None:
@@ -150,6 +155,7 @@ class Feedback:
                 self._budget_changed,
                 self._queries,
                 self._program,
+                self._ignored,
                 self._query_changed,
             )
             self._gaze_moved = self._budget_changed = self._query_changed = False

@@ -20,18 +20,20 @@ class Asked:
     program: Program | None
     maps: Mapping[str, Program | None]  # of the maps "query:TEXT" that were asked for, by their names
     notes: tuple[str, ...]
+    ignored: tuple[str, ...] = ()  # words of the queries, not of the maps, that count for nothing
 
 
 def asked(settings: Settings) -> Asked | None:
-    """None where nothing needs embeddings. Raises SettingsError, EngineError, SourceError."""
+    """None where nothing needs embeddings. Raises SettingsError as compiled_queries does, EngineError, SourceError."""
     if not settings.embeds:
         return None
-    encoder = open_encoder(settings)
-    compiled = compiled_queries(encoder, settings.query, settings.query_image)
+    encoder, lenient = open_encoder(settings), settings.query_lenient
+    compiled = compiled_queries(encoder, settings.query, settings.query_image, lenient=lenient)
     names = [name for name in settings.maps if name.startswith(QUERY_MAP)]
-    aside = {name: compiled_queries(encoder, [name.removeprefix(QUERY_MAP)]) for name in names}
+    aside = {name: compiled_queries(encoder, [name.removeprefix(QUERY_MAP)], lenient=lenient) for name in names}
     notes = dict.fromkeys(note for each in (compiled, *aside.values()) for note in each.notes)
-    return Asked(encoder, compiled.program, {name: each.program for name, each in aside.items()}, tuple(notes))
+    maps = {name: each.program for name, each in aside.items()}
+    return Asked(encoder, compiled.program, maps, tuple(notes), compiled.ignored)
 
 
 def open_encoder(settings: Settings) -> QueryEncoder:
@@ -45,10 +47,12 @@ def open_encoder(settings: Settings) -> QueryEncoder:
     return AttributesEncoder()
 
 
-def compiled_queries(encoder: QueryEncoder, queries: Sequence[str], images: Sequence[str] = ()) -> Compiled:
+def compiled_queries(
+    encoder: QueryEncoder, queries: Sequence[str], images: Sequence[str] = (), *, lenient: bool = False
+) -> Compiled:
     """The program of ``queries``, and of ``images``, files that show something; None where there are none.
 
-    Raises SettingsError, SourceError.
+    Raises SettingsError, also for a query of which nothing is understood, unless ``lenient``; SourceError.
     """
     texts = isinstance(queries, Sequence) and all(isinstance(query, str) for query in queries)
     if not texts or isinstance(queries, str):
@@ -60,6 +64,8 @@ def compiled_queries(encoder: QueryEncoder, queries: Sequence[str], images: Sequ
     except ValueError as error:
         raise SettingsError(f"query: {error}") from None
     compiled = encoder.compile([*phrases, *(Phrase(image, image=image) for image in images)])
+    if compiled.refused and not lenient:
+        raise SettingsError(compiled.refused[0])
     cut = [query for query in queries if len(query.strip()) > LONGEST]
     notes = [f"query {shortened(query)!r}: only its first {LONGEST:,} characters count" for query in cut]
     return compiled._replace(notes=(*notes, *compiled.notes))

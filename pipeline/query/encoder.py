@@ -22,6 +22,8 @@ class Compiled(NamedTuple):
 
     program: Program | None  # None where nothing of them was understood
     notes: tuple[str, ...] = ()  # one line each: what was not understood
+    ignored: tuple[str, ...] = ()  # the words that count for nothing, as they were written
+    refused: tuple[str, ...] = ()  # one line for each query of which nothing was understood, with what to do
 
 
 @dataclass(frozen=True, slots=True, eq=False)

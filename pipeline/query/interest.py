@@ -86,6 +86,8 @@ class Interest:
     def extras(self, fed: Fed) -> dict[str, Any]:
         """For the record: another query, on the first frame that it is asked of; how old a model's embeddings are."""
         told: dict[str, Any] = {"query": fed.queries} if fed.query_changed else {}
+        if fed.query_changed and fed.ignored:
+            told["query_ignored"] = fed.ignored
         return told if self._asked.encoder.name == "attributes" else {**told, "embedding_age": self.age}
 
     @property

@@ -27,6 +27,8 @@ def header_record(header: Header) -> dict[str, Any]:
     }
     if header.notes:
         record["notes"] = list(header.notes)
+    if header.ignored:
+        record["query_ignored"] = list(header.ignored)
     return record
 
 

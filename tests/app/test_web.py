@@ -210,22 +210,26 @@ def test_queries_that_are_not_understood_and_none(moving: Live, page: Page) -> N
     page.goto(moving.url)
     shown(page)
     form, field = page.get_by_role("form", name="Query"), page.get_by_label("Look for")
+    long = "red " * 2_499 + "red"
     field.fill("-")
     form.get_by_role("button", name="Look").click()
     form.get_by_text("a query must have words").wait_for()
     assert field.input_value() == "-"  # to be mended
-    field.fill("x" * 10_000)
+    field.fill(long)
     form.get_by_role("button", name="Look").click()
     form.get_by_text("only its first 1,000 characters count").wait_for()
     field.fill("rotes Auto, red")
     form.get_by_role("button", name="Look").click()
-    form.get_by_text("rotes").wait_for()
+    form.get_by_text("does not understand 'rotes', 'Auto', and so nothing of it").wait_for()
+    field.fill("red Auto, blue")
+    form.get_by_role("button", name="Look").click()
+    form.get_by_text("does not understand, and ignores, 'Auto'").wait_for()
     wait_for(lambda: any("participation" in record for record in moving.records().values()))
     field.fill(" ")
     field.press("Enter")
     wait_for(lambda: "participation" not in list(moving.records().values())[-1])
     queries = [record["query"] for record in moving.records().values() if "query" in record]
-    assert queries == [["x" * 10_000], ["rotes Auto", "red"], []]
+    assert queries == [[long], ["red Auto", "blue"], []]
 
 
 def test_an_old_status_does_not_undo_what_was_asked(live: Live, page: Page) -> None:
@@ -420,10 +424,11 @@ def test_the_score_of_the_largest_picture_is_drawn(live: Live, page: Page) -> No
 
 def test_events_tell_another_query(live: Live) -> None:
     with urllib.request.urlopen(live.url + "tokens", timeout=10) as answer:
-        assert live.post("controls/0", {"query": ["grün ☂", "white"]})[0] == 200
+        assert live.post("controls/0", {"query": ["grün white ☂", "red"]})[0] == 200
         events = (json.loads(line[6:]) for line in answer if line.startswith(b"data: "))
         event = next(event for event in events if "query" in event)
-    assert event["query"] == ["grün ☂", "white"]
+    assert event["query"] == ["grün white ☂", "red"]
+    assert event["query_ignored"] == ["grün"]
     assert "participation" in event
 
 

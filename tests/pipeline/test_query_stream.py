@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from pathlib import Path
 
 import cv2
@@ -11,10 +12,14 @@ import numpy as np
 import pytest
 
 from foveate.pipeline import open_stream
+from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
 from foveate.pipeline.sinks.header import header_json
 
 CLIP = str(Path(__file__).parents[2] / "sample_videos" / "pedestrians.mp4")
+
+
+LONG = " ".join(f"word{n}" for n in range(2_000))
 
 
 def opened(*queries, frames=4, **settings):
@@ -36,13 +41,16 @@ def test_a_query_of_ten_thousand_characters_is_cut_and_said_once(caplog):
 
 
 def test_a_long_query_that_is_not_understood_is_told_in_short_lines(caplog):
-    with caplog.at_level(logging.WARNING, "foveate"), opened(" ".join(f"word{n}" for n in range(2_000))):
+    with caplog.at_level(logging.WARNING, "foveate"), opened(LONG, query_lenient=True):
         assert max(map(len, caplog.messages)) < 400
+    with pytest.raises(SettingsError, match="'word7' and") as caught:
+        opened(LONG)
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize("query", ["größer\n'als' rot", "红色 red 🔴", "\u202ered\t"])
 def test_any_text_comes_back_from_the_header(query):
-    with opened(query, "red") as stream:
+    with opened(query, "red", query_lenient=True) as stream:
         assert json.loads(header_json(stream.header))["config"]["query"] == [query, "red"]
 
 
@@ -73,6 +81,71 @@ def test_what_set_query_does_not_understand_is_returned_and_what_it_refuses_rais
         stream.set_query(["red"])
 
 
+@pytest.mark.parametrize(
+    ("queries", "said"),
+    [
+        (
+            ["movng"],
+            "'movng': the attributes encoder does not understand 'movng', and so nothing of it; did you mean",
+        ),
+        (["red", "unicorn"], "query 'unicorn': the attributes encoder does not understand 'unicorn'"),
+        (["-Yelow"], "did you mean 'yellow'? foveate doctor lists the words that it understands, --encoder open_clip"),
+        (["red,blue"], "query 'red,blue': nothing is both 'red' and 'blue'; write each as a query of its own"),
+        (["red green"], "query 'red green': nothing is both 'red' and 'green'; write each as a query of its own"),
+        (["a small large thing"], "nothing is both 'small' and 'large'; write each as a query of its own"),
+        (["the"], "query 'the': it names no attribute; --query-lenient goes on without it"),
+        (["not red"], "write what is not wanted as a query of its own: '-red'; --query-lenient"),
+    ],
+)
+def test_a_query_of_which_nothing_is_understood_is_an_error_unless_lenient(queries, said):
+    for given in ({"query": queries}, {"query": ["red"], "maps": tuple(f"query:{query}" for query in queries)}):
+        with pytest.raises(SettingsError) as caught:
+            open_stream(CLIP, engine="cpu", **given)
+        assert said in str(caught.value)
+        assert str(caught.value).endswith("--query-lenient goes on without it")
+        with open_stream(CLIP, engine="cpu", query_lenient=True, **given) as stream:
+            assert stream.header.notes
+    with opened("red", frames=3) as stream:
+        with pytest.raises(ValueError, match=re.escape(said)):
+            stream.set_query(queries)
+        assert all(selection.participation is not None for selection in stream)
+        assert all("query" not in selection.extras for selection in stream)
+    with opened("red", query_lenient=True) as stream:
+        assert queries[-1].lstrip("-") in stream.set_query(queries)[0]
+
+
+def test_a_refused_query_leaves_the_one_before():
+    with opened("red", frames=8) as stream:
+        plain = [chosen(selection) for selection in stream]
+    found = []
+    with opened("red", frames=8) as stream:
+        for selection in stream:
+            found.append(chosen(selection))
+            with pytest.raises(ValueError, match="movng"):
+                stream.set_query(["blue", "movng"])
+    assert found == plain
+
+
+def test_ignored_words_stand_in_the_header_and_in_the_record_of_a_changed_query():
+    with opened("a red car", "large shiny car", frames=12) as stream:
+        header = json.loads(header_json(stream.header))
+        assert header["query_ignored"] == ["car", "shiny"]
+        assert stream.query_notes == (
+            "query 'a red car': the attributes encoder does not understand, and ignores, 'car'",
+            "query 'large shiny car': the attributes encoder does not understand, and ignores, 'shiny', 'car'",
+        )
+        told = []
+        for selection in stream:
+            if selection.index == 0:
+                notes = stream.set_query(["blue van", "red"])
+                assert stream.query_notes == notes
+            told += [selection.extras["query_ignored"]] if "query_ignored" in selection.extras else []
+            assert ("query_ignored" in selection.extras) == ("query" in selection.extras)
+    assert told == [("van",)]
+    with opened("red") as stream:
+        assert "query_ignored" not in json.loads(header_json(stream.header))
+
+
 def test_no_query_is_not_a_query_of_zero(monkeypatch):
     def never(*_):
         raise AssertionError("nothing is asked")
@@ -83,7 +156,7 @@ def test_no_query_is_not_a_query_of_zero(monkeypatch):
 
 
 def test_a_query_of_unknown_words_takes_no_part():
-    with opened("car") as stream, opened() as without:
+    with opened("car", query_lenient=True) as stream, opened() as without:
         assert any("'car'" in note and "nothing" in note for note in stream.header.notes)
         for one, other in zip(stream, without, strict=True):
             assert one.participation is None
@@ -124,7 +197,10 @@ def test_a_map_of_words_is_what_a_query_of_them_finds():
 
 
 def test_a_word_that_is_asked_for_in_several_ways_is_told_once(caplog):
-    with caplog.at_level(logging.WARNING, "foveate"), opened("car", "car", "red", maps=("query:car",)) as stream:
+    with (
+        caplog.at_level(logging.WARNING, "foveate"),
+        opened("car", "car", "red", maps=("query:car",), query_lenient=True) as stream,
+    ):
         assert [message for message in caplog.messages if "'car'" in message] == [
             note for note in stream.header.notes if "'car'" in note
         ]

@@ -22,6 +22,7 @@ from foveate.pipeline.sinks import open_overlay
 from foveate.pipeline.sinks.overlay_history import in_decibels
 from foveate.pipeline.sinks.overlay_layout import layout_for
 from foveate.pipeline.sinks.overlay_picture import OverlayPicture
+from foveate.pipeline.sinks.overlay_query import QueryText
 from foveate.pipeline.sinks.overlay_reader import psnr
 
 YELLOW = (255, 214, 64)  # the outline of a token of LOD 0
@@ -330,3 +331,12 @@ def test_playable_after_kill_9(suffix: str, tmp_path: Path) -> None:
     # 100 pictures were handed in; the encoder and the last fragment, of a second (10 pictures), hold the rest.
     assert len(times) >= 50
     assert times == pytest.approx([index / 10 for index in range(len(times))], abs=0.001)
+
+
+def test_words_that_are_ignored_stand_before_the_query() -> None:
+    header = Header("clip.mp4", 640, 480, 10.0, {"query": ["a red car", "blue"]}, ignored=("car",))
+    text, plain = QueryText(header), selection(640, 480, [])
+    assert text.of(plain) == "(ignored: car) a red car, blue"
+    changed = replace(plain, extras={"query": ("big van",), "query_ignored": ("van",)})
+    assert text.of(changed) == "(ignored: van) big van"
+    assert text.of(replace(plain, extras={"query": ("red",)})) == "red"

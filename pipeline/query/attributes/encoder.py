@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
 from foveate.pipeline.query.attributes.shown import shown_in
-from foveate.pipeline.query.attributes.vocabulary import Term, read
+from foveate.pipeline.query.attributes.vocabulary import Term, nearest, read
 from foveate.pipeline.query.encoder import Compiled
 from foveate.pipeline.query.phrase import Phrase, shortened
 from foveate.pipeline.query.program import program
 
 _LISTED = 8  # words in a message
+_OTHERS: Final = "foveate doctor lists the words that it understands, --encoder open_clip understands any"
+_GO_ON: Final = "--query-lenient goes on without it"
 
 
 class AttributesEncoder:
@@ -26,37 +28,61 @@ class AttributesEncoder:
 
         Raises SourceError where an example cannot be read.
         """
-        understood, terms, notes = [], [], []
-        for phrase in phrases:
-            own, note = _shown(phrase.image) if phrase.image is not None else _read(phrase.text)
-            notes += [note] if note else []
-            if own:
-                understood.append(phrase)
-                terms.append(own)
-        return Compiled(program(understood, terms, "ramp") if understood else None, tuple(notes))
+        found = [_shown(phrase.image) if phrase.image is not None else _read(phrase.text) for phrase in phrases]
+        understood = [phrase for phrase, one in zip(phrases, found, strict=True) if one.terms]
+        terms = [one.terms for one in found if one.terms]
+        return Compiled(
+            program(understood, terms, "ramp") if understood else None,
+            tuple(one.note for one in found if one.note),
+            tuple(dict.fromkeys(word for one in found for word in one.ignored)),
+            tuple(one.refusal for one in found if not one.terms),
+        )
 
     def embedder(self, geometry: Geometry) -> AttributesEmbedder:
         """A new Embedder."""
         return AttributesEmbedder(geometry)
 
 
-def _shown(path: str) -> tuple[list[Term], str]:
-    """Terms of an example, and what is to be told of them."""
+class _Found(NamedTuple):
+    """What was made of one query."""
+
+    terms: list[Term]  # empty where nothing of it is understood
+    note: str  # what is to be told of it
+    ignored: Sequence[str] = ()  # words that count for nothing
+    advice: str = ""  # what to do where there are no terms
+
+    @property
+    def refusal(self) -> str:
+        """The note with the advice."""
+        return f"{self.note}{' ' if self.note.endswith('?') else '; '}{self.advice}"
+
+
+def _shown(path: str) -> _Found:
     shown = shown_in(path)
     colours = ", ".join(shown.colours)
-    return [shown.term], f"query image {path!r}: the attributes encoder looks for its colours only: {colours}"
+    return _Found([shown.term], f"query image {path!r}: the attributes encoder looks for its colours only: {colours}")
 
 
-def _read(text: str) -> tuple[list[Term], str]:
-    """Terms of a phrase, and what is to be told of them; empty where nothing is."""
+def _read(text: str) -> _Found:
     found = read(text)
     subject = f"query {shortened(text)!r}:"
-    if not found.unknown:
-        return found.terms, "" if found.terms else f"{subject} {found.hint or 'it names no attribute'}"
-    words = _listed(list(dict.fromkeys(found.unknown)))
-    rest = "" if found.terms else ", and so nothing of it"
-    rest += f"; {found.hint}" if found.hint else ""
-    return found.terms, f"{subject} the attributes encoder does not understand {words}{rest}"
+    words = list(dict.fromkeys(found.unknown))
+    if not words:
+        note = "" if found.terms else f"{subject} {found.hint or 'it names no attribute'}"
+        return _Found(found.terms, note, (), "; ".join(filter(None, [found.instead, _GO_ON])))
+    if found.terms:
+        ignored = f"{subject} the attributes encoder does not understand, and ignores, {_listed(words)}"
+        return _Found(found.terms, ignored + _meant(words), words)
+    told = f"{subject} the attributes encoder does not understand {_listed(words)}, and so nothing of it"
+    if found.hint:
+        return _Found([], f"{told}; {found.hint}", words, _GO_ON)
+    return _Found([], told + _meant(words), words, f"{_OTHERS}; {_GO_ON}")
+
+
+def _meant(words: Sequence[str]) -> str:
+    """A hint at the words of the vocabulary that these are like; empty where there is none."""
+    meant = dict.fromkeys(found for word in words[:_LISTED] if (found := nearest(word)) is not None)
+    return f"; did you mean {', '.join(map(repr, meant))}?" if meant else ""
 
 
 def _listed(words: Sequence[str]) -> str:

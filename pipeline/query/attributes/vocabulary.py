@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -33,7 +34,11 @@ class Ramp(NamedTuple):
         return weights, -self.none / (self.full - self.none)
 
     def excludes(self, other: Ramp) -> bool:
-        """Whether no value of the input is 1 by both."""
+        """Whether no value of the input is 1 by both, or they are different colours, or opposite sizes."""
+        if {self.input, other.input} == {SMALLEST, LARGEST}:
+            return True
+        if self.input != other.input and max(self.input, other.input) < len(NAMES):
+            return True
         rising, falling = sorted((self, other), key=lambda ramp: ramp.full < ramp.none)
         opposed = rising.full > rising.none and falling.full < falling.none
         return self.input == other.input and opposed and rising.full > falling.full
@@ -80,13 +85,15 @@ _IGNORED: Final = frozenset(
     {"a", "an", "the", "in", "on", "at", "to", "of", "with", "and", "is", "are", "that", "which"}
     | {"thing", "things", "object", "objects", "colour", "color", "coloured", "colored", "part", "side", "half"}
 )
+_EITHER: Final = "write each as a query of its own: one of them is enough"
 _APART: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("not", "no", "non", "without", "except"), "write what is not wanted as a query of its own: '-red'"
     ),
-    **dict.fromkeys(("or", "either"), "write each thing as a query of its own: one of them is enough"),
+    **dict.fromkeys(("or", "either"), _EITHER),
 }
 """Words that turn around what the others ask, and what to write instead."""
+_LIKE: Final = 0.75  # of difflib's ratio, which is 1 for equal words
 _WORD = re.compile(r"\w+")
 
 
@@ -96,6 +103,12 @@ class Read(NamedTuple):
     terms: list[Term]
     unknown: list[str]  # words, as they were written
     hint: str = ""  # why nothing is made of the others either, or what to write instead
+    instead: str = ""  # the latter, where the hint is the former
+
+
+def nearest(word: str) -> str | None:
+    """The word of the vocabulary that one which is not understood is most like; None where it is like none."""
+    return next(iter(get_close_matches(word.casefold(), VOCABULARY, n=1, cutoff=_LIKE)), None)
 
 
 def read(text: str) -> Read:
@@ -117,5 +130,5 @@ def read(text: str) -> Read:
             unknown.append(word)
     for one, other in combinations(ramps, 2):
         if one.excludes(other):
-            return Read([], [], f"nothing is both {ramps[one]!r} and {ramps[other]!r}")
+            return Read([], [], f"nothing is both {ramps[one]!r} and {ramps[other]!r}", _EITHER)
     return Read([ramp.term() for ramp in ramps], unknown)
