@@ -119,6 +119,7 @@ __device__ inline int upper_start(int rows, int columns, int level)
 __device__ inline void write_unit(const Grid& grid, Token* tokens, int index, int level, int row, int column)
 {
     int each = grid.merge * grid.merge;
+#pragma unroll 1
     for (int i = 0; i < each; i++) {
         Token* token = tokens + index * each + i;
         token->lod = level;

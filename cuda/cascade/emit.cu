@@ -100,7 +100,9 @@ __device__ inline void describe(const Emit& p, const Token& token, int index, in
     const Under under = cells_under(grid, token);
     int cells = grid.rows * grid.columns, age = NEVER, fresh = 0;
     float mean[4] = {};
+#pragma unroll 1
     for (int y = threadIdx.x / SIDE; y < under.rows; y += SIDE)
+#pragma unroll 1
         for (int x = threadIdx.x % SIDE; x < under.columns; x += SIDE) {
             int row = under.top + y, column = under.left + x, cell = row * grid.columns + column;
             if (row < grid.inside_rows && column < grid.inside_columns) {
@@ -203,7 +205,9 @@ __device__ inline void mark(const Emit& p, const Token& token)
 {
     const Grid& grid = p.grid;
     const Under under = cells_under(grid, token);
+#pragma unroll 1
     for (int y = threadIdx.x / SIDE; y < under.rows; y += SIDE)
+#pragma unroll 1
         for (int x = threadIdx.x % SIDE; x < under.columns; x += SIDE) {
             int row = under.top + y, column = under.left + x;
             p.seen[row * grid.columns + column] = 1 + token.lod;
@@ -235,7 +239,8 @@ __device__ inline void sample_patch(const Emit& p, const Token& token, int index
     }
 }
 
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit(const __grid_constant__ Emit p)
+// At most 32 registers: what few tokens need must not cost the others room.
+extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit(const __grid_constant__ Emit p)
 {
     int count = p.header->count;
     int index = blockIdx.x;
