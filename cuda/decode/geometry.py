@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from av.bitstream import BitStreamFilterContext
-from av.error import FFmpegError
-from av.packet import Packet
-
-from foveate.cuda.decode.annex_b import SEQUENCE, START, leading_units
+from foveate.cuda.decode.annex_b import SEQUENCE, leading_units
+from foveate.cuda.decode.sequence import crops_at_start
 
 CROPPED: Final = "the picture has to be cropped"
 TURNED: Final = "the picture has to be turned"
 _INFORMATION: Final = {"h264": 6, "hevc": 39}  # types of units of supplemental enhancement information
-_VIDEO: Final = 32  # the type of video parameter sets, in HEVC
 _HEADER: Final = {"h264": 1, "hevc": 2}  # bytes of a unit's header
 _ORIENTATION: Final = 47  # payload type of a display orientation (ITU-T H.264, D.1.1; H.265, D.2.1)
-_WHOLE: Final = "crop_right=0:crop_bottom=0"  # which both filters below change, so that the flag before is set in both
 
 
 class GeometryWatch:
@@ -26,36 +21,19 @@ class GeometryWatch:
         """``codec`` is PyAV's name of the decoder; of others than H.264 and HEVC nothing is said."""
         self._codec = codec
         self._seen: set[bytes] = set()  # sequence parameter sets that do not crop there
-        self._video = b""  # the latest video parameter set of HEVC, to which those refer
 
     def problem(self, data: bytes) -> str | None:
         """What a packet in Annex B form, or parameter sets alone, ask for; None: nothing that the hardware lacks."""
         if self._codec not in SEQUENCE:
             return None
         for kind, unit in leading_units(self._codec, data):
-            if self._codec == "hevc" and kind == _VIDEO:
-                self._video = START + unit
             if kind == SEQUENCE[self._codec] and unit not in self._seen:
-                if self._crops(unit):
+                if crops_at_start(self._codec, unit):
                     return CROPPED
                 self._seen.add(unit)
             if kind == _INFORMATION[self._codec] and _turns(unit[_HEADER[self._codec] :]):
                 return TURNED
         return None
-
-    def _crops(self, unit: bytes) -> bool:
-        """Whether a sequence parameter set crops at the left or the top: taking that away would change it."""
-        as_it_is, uncropped = (
-            self._filtered(unit, options) for options in (_WHOLE, f"{_WHOLE}:crop_left=0:crop_top=0")
-        )
-        return as_it_is != uncropped
-
-    def _filtered(self, unit: bytes, options: str) -> list[bytes]:
-        try:
-            changing = BitStreamFilterContext(f"{self._codec}_metadata={options}", self._codec)
-            return [bytes(packet) for packet in changing.filter(Packet(self._video + START + unit))]
-        except FFmpegError:  # it is damaged, which the decoder will tell
-            return []
 
 
 def _turns(information: bytes) -> bool:

@@ -73,6 +73,28 @@ def test_streams_that_crop_at_the_left_or_the_top_are_not(
     assert problem_of(path) == CROPPED
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("plain.mp4", ["-profile:v", "baseline"]),
+        ("plain.mp4", ["-x264-params", "cqm=jvt"]),
+        ("plain.mp4", ["-x264-params", "interlaced=1:bframes=2"]),
+        ("plain.mp4", ["-pix_fmt", "yuv444p", "-x264-params", "cqm=jvt"]),
+        ("plain.mp4", ["-pix_fmt", "yuv420p10le"]),
+        ("plain.mp4", ["-pix_fmt", "gray"]),
+        ("plain-hevc.mp4", ["-x265-params", "temporal-layers=3:bframes=4:b-adapt=0:log-level=none"]),
+        ("plain-hevc.mp4", ["-pix_fmt", "yuv444p12le", "-x265-params", "scaling-list=default:log-level=none"]),
+    ],
+)
+@pytest.mark.parametrize("margin", [0, 16])
+def test_cropping_is_found_in_sets_of_all_kinds(tmp_path: Path, name: str, options: list[str], margin: int) -> None:
+    codec = "hevc" if "hevc" in name else "h264"
+    path = made(tmp_path / name, *options)
+    if margin:
+        path = changed(path, "-bsf:v", f"{codec}_metadata=crop_top={margin}")
+    assert problem_of(path) == (CROPPED if margin else None)
+
+
 def test_containers_that_crop_are_not(tmp_path: Path) -> None:
     aperture = struct.pack(">IIIIIiIiI", 0x636C6170, 80, 1, 60, 1, 0, 1, 0, 1)
     path = with_clap(made(tmp_path / "plain.mp4"), struct.pack(">I", 40) + aperture)
