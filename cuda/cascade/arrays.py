@@ -141,9 +141,11 @@ class ReaderArrays:
     """The reader's picture, with memory "stream"."""
 
     planes: tuple[DeviceArray, DeviceArray, DeviceArray]  # uint8 over the span of tokens, at each plane's resolution
-    seen: DeviceArray  # uint8[grid]: 1 + the LOD at which the reader saw the cell last; 0: it never did
+    seen: DeviceArray  # uint8[grid]: 1 + the LOD at which the reader saw the cell last, and PAINTED; 0: it never did
     stale: DeviceArray  # uint8[tiles]: painted since the last comparison
     error: DeviceArray  # float32[grid]
+    left: DeviceArray  # float32[levels, grid]: error with which a token of LOD 1, 2 ... left the cell; 0: none is known
+    marked: DeviceArray  # float32[grid]: the greatest participation since the reader saw the cell last
 
 
 def allocate_reader(memory: Memory, pixels: PixelState, stream: Stream) -> ReaderArrays:
@@ -159,4 +161,6 @@ def allocate_reader(memory: Memory, pixels: PixelState, stream: Stream) -> Reade
         memory.array("seen", geometry.grid, np.uint8, stream),
         memory.array("stale", geometry.tiles, np.uint8, stream),
         memory.array("reader's error", geometry.grid, np.float32, stream),
+        memory.array("errors left by tokens", (geometry.top(1), *geometry.grid), np.float32, stream),
+        memory.array("marked cells", geometry.grid, np.float32, stream),
     )

@@ -39,6 +39,8 @@ struct Carry {
     const float* errors;        // [4][cells], of levels 1..4
     const float* reader_error;  // [cells]: of what the reader holds; null: it holds nothing
     const u8* seen;             // [cells]: 1 + the LOD at which the reader saw the cell last; 0: never
+    const float* left;          // [levels][cells]: error with which a token of LOD 1, 2 ... left the cell; with the reader
+    float* marked;              // [cells]: the greatest participation since the reader saw the cell last
     const float* participation; // [cells]; null: there is no query
     float* kept;                // [units]: weighted error of no token
     float* leaf1;               // [nodes of level 1]: weighted error of one token
@@ -69,7 +71,7 @@ struct Cell {
 
 // What a cell's errors count.
 struct Worth {
-    float weight, hidden, aside;  // see pipeline/cascade/prior.py; hidden and aside are 0 without a query
+    float weight, hidden, aside, ghosts;  // see pipeline/cascade/prior.py; without a query 0, 0 and 1 but for weight
 };
 
 struct Carried {
@@ -172,10 +174,20 @@ __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
     return !cell.inside ? 0.0f : p.scored ? p.floor + score : 1.0f;
 }
 
+// How many times the error counts where the reader may see something that took part and has gone.
+__device__ inline float ghosts_of(const Carry& p, const Cell& cell, float participation, float weight)
+{
+    float marked = fmaxf(p.marked[cell.index], participation);
+    p.marked[cell.index] = marked;
+    if (!p.pending[cell.index]) marked = 0.0f;
+    float fallen = fmaxf(marked * marked - participation * participation, 0.0f);
+    return 1.0f + fallen / fmaxf(weight, 1e-6f);
+}
+
 // What a cell of that weight may hide from a query, and what of its finest detail does not count.
 __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
 {
-    Worth worth = {weight, 0.0f, 0.0f};
+    Worth worth = {weight, 0.0f, 0.0f, 1.0f};
     if (!p.participation) return worth;
     float participation = p.participation[cell.index];
     worth.hidden = ((HIDDEN * participation) * participation) / fmaxf(weight, 1e-6f);
@@ -183,21 +195,29 @@ __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
     return worth;
 }
 
-// What the cell's error at a level above 0 counts with a query.
-__device__ inline float with_prior(const Carry& p, float error, int level, const Worth& worth)
+// What the cell's error at a level above 0 counts; it is at least `left`, see pipeline/cpu/reader.py.
+__device__ inline float with_prior(const Carry& p, float error, float left, int level, const Worth& worth)
 {
-    return p.participation ? (error - worth.aside) + worth.hidden * (1.0f - exp2f(-2.0f * (float)level)) : error;
+    error = fmaxf(error, left);
+    if (!p.participation) return error;
+    return fmaxf(error - worth.aside, 0.0f) + worth.hidden * (1.0f - exp2f(-2.0f * (float)level));
+}
+
+// The error with which tokens of a level or a finer one left the cell at most; `finer`: those of finer ones.
+__device__ inline float left_by(const Carry& p, const Cell& cell, int level, float finer)
+{
+    return p.left && level ? fmaxf(finer, p.left[(level - 1) * cell.count + cell.index]) : finer;
 }
 
 // The cell's error at a level; at level 0, that of what the reader holds.
-__device__ inline float error_of(const Carry& p, const Cell& cell, int level, const Worth& worth)
+__device__ inline float error_of(const Carry& p, const Cell& cell, int level, float left, const Worth& worth)
 {
-    if (level) return with_prior(p, p.errors[(level - 1) * cell.count + cell.index], level, worth);
+    if (level) return with_prior(p, p.errors[(level - 1) * cell.count + cell.index], left, level, worth);
     if (!p.reader_error) return UNSEEN;
     float error = p.reader_error[cell.index];
     if (!p.participation) return error;
     int lod = p.seen[cell.index] ? p.seen[cell.index] - 1 : NEVER_SEEN;
-    return fmaxf(error - worth.aside, 0.0f) + worth.hidden * (1.0f - exp2f(-2.0f * (float)lod));
+    return fmaxf(error - worth.aside, 0.0f) * worth.ghosts + worth.hidden * (1.0f - exp2f(-2.0f * (float)lod));
 }
 
 // Works on one cell and returns what its errors count.
@@ -227,7 +247,9 @@ __device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cel
     p.scores[cell.count + cell.index] = information;
     p.scores[2 * cell.count + cell.index] = perspective;
     *valid = carried.valid;
-    return worth_of(p, cell, weight_of(p, cell, score));
+    Worth worth = worth_of(p, cell, weight_of(p, cell, score));
+    if (p.reader_error && p.participation) worth.ghosts = ghosts_of(p, cell, participation, worth.weight);
+    return worth;
 }
 
 // Sum over the unit's cells, which lie in neighbouring lanes: the left column first, then the right one.
@@ -268,8 +290,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     int valid = 1;
     Worth worth = {};
     if (cell.exists) worth = weigh(p, frame, cell, &valid);
+    float left = 0.0f;
     for (int level = 0; level <= TOP; level++) {
-        float error = cell.exists ? error_of(p, cell, level, worth) : 0.0f;
+        if (cell.exists) left = left_by(p, cell, level, left);
+        float error = cell.exists ? error_of(p, cell, level, left, worth) : 0.0f;
         float sum = over_unit(error * worth.weight, grid.merge);
         if (threadIdx.x % each == 0) products[level][unit] = sum;
     }
@@ -317,8 +341,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
     Worth worth = {};
     if (cell.exists) worth = worth_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
+    float left = 0.0f;
+    for (int level = 1; cell.exists && level <= TOP; level++) left = left_by(p, cell, level, left);
     for (int level = TOP + 1; level <= grid.top; level++) {
-        float error = cell.exists ? with_prior(p, upper_error(p, cell, level), level, worth) : 0.0f;
+        if (cell.exists) left = left_by(p, cell, level, left);
+        float error = cell.exists ? with_prior(p, upper_error(p, cell, level), left, level, worth) : 0.0f;
         float sum = over_unit(error * worth.weight, grid.merge);
         if (threadIdx.x % each == 0) products[threadIdx.x / each] = sum;
         float share = tree_sum(products, units);

@@ -60,6 +60,8 @@ class Carry:
             errors=(np.uint64, pixels.errors.pointer),
             reader_error=(np.uint64, reader.error.pointer if reader else 0),
             seen=(np.uint64, reader.seen.pointer if reader else 0),
+            left=(np.uint64, reader.left.pointer if reader else 0),
+            marked=(np.uint64, reader.marked.pointer if reader else 0),
             participation=(np.uint64, 0),
             kept=(np.uint64, arrays.kept.pointer),
             leaf1=(np.uint64, arrays.leaf1.pointer),

@@ -12,6 +12,7 @@
 const int TOP = 4;     // the level of the roots
 const int CELL = 16;   // level-0 pixels
 const int WARP = 32;
+const int PAINTED = 0x80;  // bit of what the reader has seen of a cell: since the last comparison
 
 // The Cascade's own memory between kernels and frames.
 struct Choice {

@@ -1,4 +1,5 @@
-// How wrong the reader's picture is, per cell, where it was painted or where the texture was written since.
+// How wrong the reader's picture is, per cell, where it was painted or where the texture was written since; and how wrong
+// tokens of each LOD left it.
 //
 // One block of 256 threads per tile, four samples per thread. Sums of squares are whole numbers, so the result equals
 // pipeline/cpu/reader.py bit for bit. A frame that begins a new scene empties the reader's picture.
@@ -11,14 +12,19 @@ const float CHROMA_WEIGHT = 0.25f;
 struct Compare {
     const FrameState* frame;
     const u8* written;    // [tiles]
+    const u8* changed;    // [tiles]
+    const int* age;       // [cells], as the frame before left it: 0 where that changed the cell
     u8* stale;            // [tiles]: painted since the last comparison
-    u8* seen;             // [cells]: not 0 where the reader holds something
+    u8* seen;             // [cells]: 1 + the LOD at which the reader saw the cell last, and PAINTED; 0: never
     float* error;         // [cells]: squared error, 8-bit units, summed over the cell's pixels
+    float* left;          // [levels][cells]: error with which a token of LOD 1, 2 ... left the cell; 0: none is known
+    float* marked;        // [cells]: the greatest participation since the reader saw the cell last
     const u8* pixels[3];  // Y, Cb, Cr of the texture's base, whole tiles
     const u8* reader[3];  // the same of the reader's picture
     int base[3];          // level of each plane's base
-    int tile_columns;
+    int tile_rows, tile_columns;
     int span_columns;     // cells along a row of the reader's picture
+    int levels;
 };
 
 __device__ inline int square_sum(uchar4 a, uchar4 b)
@@ -39,24 +45,55 @@ __device__ inline void add_plane(const Compare& p, int index, int tile_row, int 
     atomicAdd(sums + 2 * (row / (side / 2)) + column / (side / 2), sum);
 }
 
+// Whether a tile changed in the frame before, and not in this one.
+__device__ inline int has_rested(const Compare& p, int row, int column)
+{
+    if (row < 0 || column < 0 || row >= p.tile_rows || column >= p.tile_columns) return 0;
+    return !p.changed[row * p.tile_columns + column] && p.age[2 * row * (2 * p.tile_columns) + 2 * column] == 0;
+}
+
+// What tokens left of this cell is known until it changes, or a change in one of the tiles that touch it ends, whose
+// samples a token's rim mixes in.
+__device__ inline void note(const Compare& p, int row, int column, int part, int cell)
+{
+    int count = 4 * p.tile_rows * p.tile_columns, changed = p.changed[row * p.tile_columns + column];
+    int down = part / 2 ? 1 : -1, across = part % 2 ? 1 : -1;
+    if (p.frame->forgets || changed || has_rested(p, row + down, column) || has_rested(p, row, column + across) ||
+        has_rested(p, row + down, column + across))
+        for (int level = 0; level < p.levels; level++) p.left[level * count + cell] = 0.0f;
+    int seen = p.seen[cell];
+    if (!(seen & PAINTED)) return;
+    int lod = (seen & ~PAINTED) - 1;
+    p.seen[cell] = 1 + lod;
+    if (lod && !changed) p.left[(lod - 1) * count + cell] = p.error[cell];
+}
+
 extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant__ Compare p)
 {
     __shared__ int sums[3][4];
     int tile = blockIdx.x, row = tile / p.tile_columns, column = tile % p.tile_columns;
-    if (p.frame->rests || !(p.stale[tile] || p.written[tile])) return;
+    if (p.frame->rests) return;
+    int cell = (2 * row + threadIdx.x / 2) * (2 * p.tile_columns) + 2 * column + threadIdx.x % 2;
+    if (!(p.stale[tile] || p.written[tile])) {
+        if (threadIdx.x < 4) note(p, row, column, threadIdx.x, cell);
+        return;
+    }
     if (threadIdx.x < 12) sums[threadIdx.x / 4][threadIdx.x % 4] = 0;
     __syncthreads();
     if (!p.frame->forgets)
         for (int i = 0; i < 3; i++) add_plane(p, i, row, column, sums[i]);
     __syncthreads();
     if (threadIdx.x >= 4) return;
-    int cell = (2 * row + threadIdx.x / 2) * (2 * p.tile_columns) + 2 * column + threadIdx.x % 2;
-    if (p.frame->forgets) p.seen[cell] = 0;
+    if (p.frame->forgets) {
+        p.seen[cell] = 0;
+        p.marked[cell] = 0.0f;
+    }
     float total = 0.0f;
     for (int i = 0; i < 3; i++) {
         float mean = (float)sums[i][threadIdx.x] / (float)(CELL * CELL >> (2 * p.base[i]));
         total += i ? CHROMA_WEIGHT * mean : mean;
     }
     p.error[cell] = p.seen[cell] ? total * (float)(CELL * CELL) : UNSEEN;
+    note(p, row, column, threadIdx.x, cell);
     if (threadIdx.x == 0) p.stale[tile] = 0;
 }

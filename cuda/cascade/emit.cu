@@ -25,7 +25,8 @@ struct Emit {
     const float* levels[3][4]; // of levels 1..4; null where the base is coarser
     const float* upper[3];     // of the levels above TOP, see upper.cu
     u8* reader[3];             // the reader's picture over the span; null: it keeps nothing
-    u8* seen;                  // [cells]: 1 + the LOD of the token; 0: none was ever given there
+    u8* seen;                  // [cells]: PAINTED, and 1 + the LOD of the token; 0: none was ever given there
+    float* marked;             // [cells]: the greatest participation since; this frame's is the first
     u8* stale;                 // [tiles]
     u8* patches;               // [tokens][16][16][3], RGB; null: not asked for
     Grid grid;
@@ -209,8 +210,9 @@ __device__ inline void mark(const Emit& p, const Token& token)
     for (int y = threadIdx.x / SIDE; y < under.rows; y += SIDE)
 #pragma unroll 1
         for (int x = threadIdx.x % SIDE; x < under.columns; x += SIDE) {
-            int row = under.top + y, column = under.left + x;
-            p.seen[row * grid.columns + column] = 1 + token.lod;
+            int row = under.top + y, column = under.left + x, cell = row * grid.columns + column;
+            p.seen[cell] = PAINTED | (1 + token.lod);
+            if (p.participation) p.marked[cell] = p.participation[cell];
             p.stale[(row / 2) * (grid.columns / 2) + column / 2] = 1;
         }
 }

@@ -53,6 +53,7 @@ class Emit:
             upper=(three, [plane.pointer for plane in arrays.upper.samples]),
             reader=(three, [plane.pointer for plane in reader.planes] if reader else 0),
             seen=(np.uint64, reader.seen.pointer if reader else 0),
+            marked=(np.uint64, reader.marked.pointer if reader else 0),
             stale=(np.uint64, reader.stale.pointer if reader else 0),
             patches=(np.uint64, 0),
             grid=(GRID, grid_of(pixels.geometry, settings.allocation.merge)),
