@@ -76,8 +76,8 @@ def _problem(info: SourceInfo, address: str) -> str | None:
 def _problem_of(feed: ContainerFeed) -> str | None:
     if feed.times != "stream" or feed.decode_order:
         return "the file has no presentation times"
-    if feed.joined:
-        return "the file holds several movies"
+    if feed.is_sequential:
+        return "the file holds several movies, or an edit list with gaps, held pictures or other speeds"
     if feed.geometry.crop:
         return CROPPED
     try:

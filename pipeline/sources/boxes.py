@@ -68,13 +68,13 @@ def content(file: BinaryIO, box: Box) -> bytes:
 def track_crop(file: BinaryIO, size: int, track: int) -> Crop | None:
     """The clean aperture of the track with a number, None if it has none. ``size``: of the file, bytes."""
     for movie in inside(file, 0, size, b"moov", b"trak"):
-        if _number(file, movie) == track:
+        if track_number(file, movie) == track:
             description = next(inside(file, movie.start, movie.stop, *_TO_SAMPLES), None)
             return None if description is None else _described_crop(file, description)
     return None
 
 
-def _number(file: BinaryIO, track: Box) -> int | None:
+def track_number(file: BinaryIO, track: Box) -> int | None:
     """The number of a track, as its header tells (8.3.2)."""
     header = next(inside(file, track.start, track.stop, b"tkhd"), None)
     if header is None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import av
 from av.container import InputContainer
-from av.error import ArgumentError, FFmpegError, InvalidDataError
+from av.error import FFmpegError
 from av.index import IndexEntries
 from av.packet import Packet
 from av.video.stream import VideoStream
@@ -23,82 +21,21 @@ from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.beginning import ENCRYPTED
 from foveate.pipeline.sources.boxes import movies, track_crop
 from foveate.pipeline.sources.cropping import EXACT, Crop, Geometry
-from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times, reason_of
+from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times
+from foveate.pipeline.sources.edits import PatchedFile, Rewritten, TimeMap, rewritten_edits
 from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.matroska import video_crops
+from foveate.pipeline.sources.opening import WHOLE, Part, open_container
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, videos_of
 from foveate.pipeline.sources.transport import is_scrambled, successor
 from foveate.pipeline.sources.truncation import missing_bytes
 
-_NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
 _SPLICED = 0x200  # AVFMT_TS_DISCONT: MPEG-TS, MPEG-PS and Ogg
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
 _MANY = 1 << 30  # pictures; a count as high is no count: AVI written to a pipe has it
 _INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, unless in fragments
 _CROPPING = _INDEXED | {"matroska,webm"}  # that may tell of rows and columns to leave out
-
-
-class Part(NamedTuple):
-    """A part of a file that is read as if it were a file."""
-
-    start: int = 0  # bytes
-    stop: int = 0  # 0: to the end of the file
-    stream: int | None = None  # the stream's number in the container, where none has to be chosen
-
-
-WHOLE = Part()
-
-
-def open_container(path: Path, settings: SourceSettings, name: str, part: Part = WHOLE) -> InputContainer:
-    """Open a local file, or a part of it, by its literal name: neither the name nor the content can reach the network.
-
-    Raises SourceError, in one line that holds nothing of the file's content.
-    """
-    _check_readable(path, name)
-    options = {"framerate": f"{settings.rate:.6f}", "pattern_type": "none", "protocol_whitelist": "file,pipe,fd"}
-    url = f"file:{path.absolute()}"
-    if part != WHOLE:
-        options["protocol_whitelist"] += ",subfile"
-        url = f"subfile,,start,{part.start},end,{part.stop},,:{url}"
-    try:
-        container = av.open(url, options=options, metadata_errors="replace")
-    except InvalidDataError:
-        raise SourceError(f"{name}: not a video, or its header is missing or cut; check the file") from None
-    except ArgumentError:  # FFmpeg goes by the suffix, such as .yuv
-        raise SourceError(f"{name}: cannot be opened; pixels without a header need one: make it .y4m") from None
-    except (FFmpegError, UnicodeError, ValueError) as error:
-        reason = reason_of(error) if isinstance(error, FFmpegError) else "its name cannot be encoded; rename it"
-        raise SourceError(f"{name}: cannot be opened: {reason}") from None
-    if container.format.name in _NOT_VIDEO:
-        container.close()
-        raise SourceError(f"{name}: not a video but text or a list; give a video file")
-    if container.format.name == "webp_pipe" and path.is_file() and _is_animated_webp(path):
-        container.close()
-        raise SourceError(f"{name}: an animated WebP, which FFmpeg does not decode; convert it to GIF or a video")
-    return container
-
-
-def _is_animated_webp(path: Path) -> bool:
-    """True where the extended header has the flag of an animation (RFC 9649, 2.7)."""
-    with path.open("rb") as file:
-        head = file.read(21)
-    return len(head) == 21 and head[12:16] == b"VP8X" and bool(head[20] & 2)
-
-
-def _check_readable(path: Path, name: str) -> None:
-    try:
-        if path.is_dir():
-            raise SourceError(f"{name}: is a directory; give a file, or a pattern like {name}/f_%04d.png")
-        if path.stat().st_size == 0 and path.is_file():
-            raise SourceError(f"{name}: the file is empty; check how it was written")
-        if path.is_file():
-            os.close(os.open(path, os.O_RDONLY))
-    except OSError as error:
-        reason = (error.strerror or "cannot be read").lower()
-        raise SourceError(f"{name}: {reason}; check the path and its permissions") from None
-    except ValueError:
-        raise SourceError(f"{name}: not a file name; check the path") from None
 
 
 class ContainerFeed:
@@ -111,11 +48,13 @@ class ContainerFeed:
         self._settings = settings
         self._part = _first_part(path) if part is None else part
         self._reached = 0  # byte position of the latest packet
-        self._container = open_container(path, settings, name, self._part)
+        self._edits = _edits(path, name) if self._part == WHOLE else {}
+        self._patched = PatchedFile(path, list(self._edits.values())) if self._edits else None
+        self._container = open_container(path, settings, name, self._part, self._patched)
         try:
             self._describe(self._chosen(name), settings)
         except SourceError:
-            self._container.close()
+            self.close()
             raise
 
     def _chosen(self, name: str) -> VideoStream:
@@ -133,8 +72,9 @@ class ContainerFeed:
         self.times = _times(self._container, stream)
         self.rate = declared_rate(stream)
         self.average_rate = average_rate(stream) if self.times in ("stream", "untold") else self.rate
-        self.frames = None if self.joined else _frames(self._container, stream)
-        self.index = _index(self._container, stream)
+        self._times = self._edits[stream.id].times if stream.id in self._edits else None
+        self.frames = None if self.is_sequential else _frames(self._container, stream)
+        self.index = None if self.is_sequential else _index(self._container, stream)
         aspect = stream.sample_aspect_ratio
         self.sample_aspect = float(aspect) if aspect else 1.0
         self.decode_order = self._container.format.name in _DECODE_ORDER
@@ -162,6 +102,8 @@ class ContainerFeed:
         only_first = self._container.format.name == "apng"
         for number, packet in enumerate(self._container.demux(self.stream)):
             self._reached = packet.pos or self._reached
+            if self._times is not None:
+                _move(packet, self._times)
             if only_first:  # FFmpeg marks some that build on what was there before as keyframes
                 packet.is_keyframe = number == 0
             yield packet
@@ -193,7 +135,7 @@ class ContainerFeed:
     @property
     def length(self) -> float | None:
         """Seconds from the first picture to the end of the last one, as the header tells; None: it does not."""
-        if self.joined:
+        if self.is_sequential:
             return None
         if self.stream.duration is not None:
             return float(self.stream.duration * self.time_base)
@@ -204,13 +146,13 @@ class ContainerFeed:
         return (start + self._container.duration) / av.time_base - float(begin * self.time_base)
 
     @property
-    def joined(self) -> bool:
-        """Whether it is one of several movies in the file."""
-        return self._part.stop > 0
+    def is_sequential(self) -> bool:
+        """Whether it has to be read from beginning to end: one of several movies, or with edits of a peculiar kind."""
+        return self._part.stop > 0 or self._times is not None
 
     def following(self) -> FileFeed | None:
         """The next movie in the file; of a transport stream, the PID under which the video goes on."""
-        if self.joined:
+        if self._part.stop:
             later = [*(begin for begin in _movies(self.path) if begin > self._part.stop), 0]
             return ContainerFeed(self.path, self._settings, Part(self._part.stop, later[0]))
         if self._container.format.name != "mpegts" or not self.path.is_file():
@@ -220,13 +162,8 @@ class ContainerFeed:
         return None if pid is None else ContainerFeed(self.path, self._settings, Part(position, 0, pid))
 
     def again(self) -> ContainerFeed | None:
-        """The same file once more; None if it cannot be sought, or stores no presentation times, or several movies."""
-        if self.joined:
-            return None
-        return self._once_more()
-
-    def _once_more(self) -> ContainerFeed | None:
-        if self.times != "stream" or self.decode_order or not self.path.is_file():
+        """The same file once more; None if it cannot be sought, or stores no presentation times."""
+        if self.times != "stream" or self.decode_order or self.is_sequential or not self.path.is_file():
             return None
         try:
             return ContainerFeed(self.path, self._settings, self._part)
@@ -235,7 +172,7 @@ class ContainerFeed:
 
     def tail(self, ticks: int) -> Feed | None:
         """The same file once more, from the last keyframe before a time on; None if it cannot be sought."""
-        feed = self._once_more()
+        feed = self.again()
         if feed is None:
             return None
         feed.stream.thread_type = "SLICE"
@@ -274,6 +211,30 @@ class ContainerFeed:
     def close(self) -> None:
         """Release the container and the decoder."""
         self._container.close()
+        if self._patched is not None:
+            self._patched.close()
+
+
+def _edits(path: Path, name: str) -> dict[int, Rewritten]:
+    """Edit lists that FFmpeg would not follow, by the number of the track. Raises SourceError."""
+    try:
+        if not path.is_file():
+            return {}
+        with path.open("rb") as file:
+            return rewritten_edits(file, path.stat().st_size)
+    except OSError:  # opening it will say what is wrong
+        return {}
+    except ValueError as error:
+        raise SourceError(f"{name}: {error}") from None
+
+
+def _move(packet: Packet[VideoStream], times: TimeMap) -> None:
+    """Give a packet the times that its file's own edit list says."""
+    if packet.pts is not None:
+        packet.duration = times.lasting(packet.pts, packet.duration or 0)
+        packet.pts = times(packet.pts)
+    if packet.dts is not None:
+        packet.dts = times(packet.dts)
 
 
 def _first_part(path: Path) -> Part:

@@ -17,9 +17,9 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import numbered_files, shown
-from foveate.pipeline.sources.container import open_container
 from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times, record_damage
+from foveate.pipeline.sources.opening import open_container
 from foveate.pipeline.sources.streams import choose_stream
 
 _TRIES = 10  # how many of the first files may be broken

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
-from foveate.pipeline.sources.container import open_container
 from foveate.pipeline.sources.decoding import Feed, FileFeed, Times
 from foveate.pipeline.sources.heif import Still
+from foveate.pipeline.sources.opening import open_container
 
 
 class TileDecoder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -14,29 +13,9 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Frame, SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
+from tests.pipeline.numbered import coded, ffmpeg, number, pictures
 
 PACKET = 188  # bytes of a transport stream
-CODED = (
-    "color=gray:s=128x64:r=30,format=yuv420p,"
-    r"geq=lum='if(mod(floor((N+{first})/pow(2\,floor(X/16)))\,2)\,235\,16)':cb=128:cr=128"
-)
-"""Pictures that show their number: bit k is the brightness of columns 16k to 16k + 15."""
-
-
-def ffmpeg(*arguments: object) -> None:
-    command = ["ffmpeg", "-nostdin", "-y", "-v", "error", *map(str, arguments)]
-    subprocess.run(command, check=True, timeout=60)
-
-
-def coded(path: Path, *options: object, first: int = 0, count: int = 30) -> Path:
-    """A video in H.264 of numbered pictures."""
-    codec = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-bf", 0]
-    ffmpeg("-f", "lavfi", "-i", CODED.format(first=first), "-frames:v", count, *codec, *options, path)
-    return path
-
-
-def number(frame: Frame) -> int:
-    return sum(int(frame.luma[32, 16 * bit + 8] > 126) << bit for bit in range(8))
 
 
 def read(path: Path) -> tuple[SourceInfo, list[Frame], Damage]:
@@ -144,7 +123,7 @@ def test_a_transport_stream_goes_on_under_another_pid(tmp_path: Path, audio_firs
     late = ["-output_ts_offset", 1, "-mpegts_start_pid", 0x200]
     sound = ["-f", "lavfi", "-i", "sine=d=1", "-map", 1, "-map", 0, "-c:a", "mp2"] if audio_first else []
     one = coded(tmp_path / "1.ts", "-mpegts_start_pid", 0x100)
-    picture = ["-f", "lavfi", "-i", CODED.format(first=30)]
+    picture = pictures(30)
     two = tmp_path / "2.ts"
     ffmpeg(*picture, *sound, "-t", 1, "-c:v", codec, "-pix_fmt", "yuv420p", "-q:v", 2, "-bf", 0, *late, two)
     _, frames, damage = read(joined(tmp_path / "a.ts", one, two))
@@ -157,9 +136,7 @@ def test_another_program_of_a_transport_stream_is_not_what_it_goes_on_with(tmp_p
     other = ["-f", "lavfi", "-i", "testsrc2=s=320x240:r=30", "-map", 0, "-map", 1]
     programs = ["-program", "title=one:st=0", "-program", "title=two:st=1", "-t", 1, "-g", 10]
     path = tmp_path / "a.ts"
-    ffmpeg(
-        "-f", "lavfi", "-i", CODED.format(first=0), *other, *programs, "-c:v", "libx264", "-pix_fmt", "yuv420p", path
-    )
+    ffmpeg(*pictures(), *other, *programs, "-c:v", "libx264", "-pix_fmt", "yuv420p", path)
     _, frames, _ = read(path)
     assert [number(frame) for frame in frames] == list(range(30))
 
