@@ -14,7 +14,7 @@ from foveate.cuda.decode.annex_b import AnnexB
 from foveate.cuda.decode.geometry import GeometryWatch
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.sources.beginning import is_encrypted
-from foveate.pipeline.sources.decoding import Feed, reason_of, record_damage
+from foveate.pipeline.sources.decoding import Feed, Packets, reason_of, record_damage
 
 _ANNEX_B: Final = {"h264", "hevc"}
 _NOTHING: Final = np.zeros(1, np.uint8)
@@ -31,7 +31,7 @@ class Coded(NamedTuple):
     keyframe: bool
 
 
-def packets(feed: Feed, damage: Damage) -> Iterator[Coded]:
+def packets(feed: Packets, damage: Damage) -> Iterator[Coded]:
     """The packets of ``feed`` in decoding order; what is lost on the way is recorded in ``damage``."""
     in_form, watch, ticks = _converter(feed), GeometryWatch(feed.decoder.name), 0
     try:
@@ -65,7 +65,7 @@ def parameter_sets(feed: Feed) -> bytes:
     return AnnexB(decoder.name, decoder.extradata or b"").parameter_sets if decoder.name in _ANNEX_B else b""
 
 
-def _converter(feed: Feed) -> Callable[[bytes], bytes]:
+def _converter(feed: Packets) -> Callable[[bytes], bytes]:
     decoder = feed.decoder
     return AnnexB(decoder.name, decoder.extradata or b"").convert if decoder.name in _ANNEX_B else bytes
 

@@ -23,10 +23,13 @@ from foveate.cuda.frames import AnyFrame, DeviceFrame
 from foveate.pipeline.chain import Sharing
 from foveate.pipeline.frames import Colour, Damage, Frame, Source, SourceInfo
 from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.container import ContainerFeed
-from foveate.pipeline.sources.decoding import Feed, FrameDecoder, next_feed, record_damage
+from foveate.pipeline.sources.decoding import Feed, FrameDecoder, Packets, next_feed, record_damage
 from foveate.pipeline.sources.reading import PictureReader
+from foveate.pipeline.sources.sampling import sampling_of
+from foveate.pipeline.sources.skipping import Skipper
 
 _LOG = logging.getLogger("foveate")
 
@@ -98,15 +101,21 @@ class DeviceSource:
         self._feed = feed
         self._colour = colour
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
+        self._settings = settings
         self._first = round(Fraction(info.start) / feed.time_base)  # ticks; the hardware may show earlier ones, badly
         self._origin: int | None = None  # the first timestamp, in ticks
         self._durations: dict[int, int] = {}  # ticks, of packets whose pictures have not come out yet, by timestamp
+        self._reached: int | None = None  # time of the last picture that came packet by packet, in ticks
+        self._beyond: Coded | None = None  # a packet that the hardware cannot decode rightly
         self._dropped: set[int] = set()  # timestamps of pictures that are decoded but not to be shown
         self._decoded = self._decode()
         self._stamped = self._stamp()
-        self._pictures = timed(self._stamped, 1 / (feed.rate or settings.rate), feed.spliced)
+        self._nominal = 1 / (feed.rate or settings.rate)
+        self._pictures = timed(self._stamped, self._nominal, feed.spliced)
         self._reader = PictureReader(info.name, feed.geometry)
-        self._frames: Iterator[AnyFrame] = islice(map(self._frame, count(), self._pictures), settings.frames)
+        self._sampling = sampling_of(settings, feed.length, info.name)
+        self._chosen = self._all() if self._sampling.is_everything else self._sampled()
+        self._frames: Iterator[AnyFrame] = islice(self._chosen, settings.frames)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield frames in presentation order. Raises EngineError."""
@@ -115,9 +124,63 @@ class DeviceSource:
     def close(self) -> None:
         """Release the decoder. Safe to call twice; called by the thread that reads."""
         self._frames = iter(())
-        for generator in (self._pictures, self._stamped, self._decoded):  # a closed one need not let go of the next
+        # A closed one need not let go of the next.
+        for generator in (self._chosen, self._pictures, self._stamped, self._decoded):
             generator.close()
         self._feed.close()
+
+    def _all(self) -> Generator[AnyFrame, None, None]:
+        yield from map(self._frame, count(), self._pictures)
+
+    def _sampled(self) -> Generator[AnyFrame, None, None]:
+        """The pictures that are looked at; where the packets tell enough, the others are not decoded for nothing."""
+        skipper = self._skipper()
+        if skipper is not None:
+            yield from self._skipped(skipper)
+            return
+        for decision in self._sampling.decide(self._pictures):
+            if decision.wanted:
+                yield self._frame(decision.number, decision.picture)
+
+    def _skipper(self) -> Skipper | None:
+        feed = None if "interlaced" in self.info.notes else self._feed.again()
+        if feed is None:
+            return None
+        skipper = Skipper(feed, self._sampling, self._first, self._nominal, self.damage)
+        if not skipper.is_possible:
+            feed.close()
+            return None
+        self._feed.close()
+        self._feed = feed
+        return skipper
+
+    def _skipped(self, skipper: Skipper) -> Generator[AnyFrame, None, None]:
+        number = -1
+        with Device() as device, device.errors():
+            for run in skipper.runs():
+                with closing(self._by_hardware(device, run)) as pictures:
+                    for picture in pictures:
+                        self._durations.pop(picture.pts, None)
+                        taken = skipper.take(picture.pts)
+                        if taken is not None:
+                            number, time = taken.number, taken.picture
+                            yield self._frame(number, Timed(picture, time.seconds, time.jumped))
+                if self._beyond is not None:
+                    break
+        if self._beyond is not None:
+            self._warn(self._beyond)
+            yield from self._sampled_on_host(number)
+        elif skipper.is_followed():
+            yield from self._sampled_on_host(skipper.decided - 1)
+        else:
+            skipper.finish()
+
+    def _sampled_on_host(self, number: int) -> Generator[Frame, None, None]:
+        """What is looked at behind picture ``number``."""
+        source = open_source(str(self._feed.path), self._settings)
+        with closing(source):
+            yield from (frame for frame in source if frame.index > number)
+        self.damage = source.damage
 
     def _frame(self, index: int, timed_picture: Timed[Decoded]) -> AnyFrame:
         picture = timed_picture.item
@@ -203,35 +266,47 @@ class DeviceSource:
 
     def _packet_by_packet(self, device: Device, feed: Feed) -> Generator[Decoded, None, int]:
         """Returns how many pictures did not come out, of packets that seemed whole, from the first keyframe on."""
+        lost = yield from self._by_hardware(device, feed)
+        if self._beyond is not None:
+            yield from self._on_host(feed, self._beyond)
+        return lost
+
+    def _by_hardware(self, device: Device, feed: Packets) -> Generator[Picture, None, int]:
+        """The same, up to a packet that the hardware cannot decode rightly, which is then ``_beyond``."""
         decoder = Nvdec(device, feed.decoder.name)
-        sent, received, reached, beyond = 0, 0, None, None
+        self._beyond = self._reached = None
+        sent = received = 0
         try:
             for coded in packets(feed, self.damage):
                 if coded.problem is not None:
-                    beyond = coded
+                    self._beyond = coded
                     break
                 sent += coded.keyframe or sent > 0
                 self._note(coded)
                 for picture in self._through(decoder, coded.data):
-                    received, reached = received + 1, picture.pts
+                    received, self._reached = received + 1, picture.pts
                     yield picture
             for picture in self._through(decoder, flush()):
-                received, reached = received + 1, picture.pts
+                received, self._reached = received + 1, picture.pts
                 yield picture
         finally:
             decoder.close()
-        if beyond is not None:
-            yield from self._on_host(feed, beyond, reached)
         return sent - received
 
-    def _on_host(self, feed: Feed, coded: Coded, reached: int | None) -> Generator[HostPicture, None, None]:
-        """The pictures behind the time ``reached``, from a packet on that the hardware cannot decode rightly."""
-        seconds = (coded.ticks - (self._origin or 0)) * self._numerator / self._denominator
+    def _warn(self, coded: Coded) -> float:
+        """Say that the hardware's part ends at a packet; its time in seconds."""
+        seconds = (coded.ticks - self._first) * self._numerator / self._denominator
         _LOG.warning("%s: decoded on the CPU from %.1f s on: %s", self.info.name, seconds, coded.problem)
+        return seconds
+
+    def _on_host(self, feed: Feed, coded: Coded) -> Generator[HostPicture, None, None]:
+        """The pictures behind the last one, from a packet on that the hardware cannot decode rightly."""
+        seconds = self._warn(coded)
         tail = feed.tail(coded.ticks)
         if tail is None:
             record_damage(self.damage, f"nothing is shown from {seconds:.1f} s on: {coded.problem}")
             return
+        reached = self._reached
         with closing(tail):
             tail.frames = None  # what is missing of the whole file is not to be counted here
             for frame in FrameDecoder(tail, self.damage).frames():

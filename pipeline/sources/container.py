@@ -191,9 +191,12 @@ class ContainerFeed:
         """
         if self.index is None:
             return 0, self.packets()
-        self._container.seek(ticks, stream=self.stream)
-        packets = self.packets()
-        first = next(packets, None)
+        try:
+            self._container.seek(ticks, stream=self.stream)
+            packets = self.packets()
+            first = next(packets, None)
+        except FFmpegError:
+            first = None
         number = self._number_of(first)
         if first is not None and number is not None and (first.pts or 0) <= ticks and begins(first):
             shown = sum(not self.index[each].is_discard for each in range(number))

@@ -17,6 +17,7 @@ from av.error import FFmpegError
 from av.packet import Packet
 from av.video.stream import VideoStream
 
+from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.sources.clock import Stamped, timed
 from foveate.pipeline.sources.coded import CodedPictures, Role
@@ -64,7 +65,7 @@ class Skipper:
         self._given = -2 if self._before else -1
         self._run = 0
         self._wanted: dict[int, Decision[_Coded]] = {}  # by timestamp: those whose pictures have not come out yet
-        self._decided = self._before
+        self.decided = self._before  # number of the first picture that was not decided on yet
         self._decisions = sampling.decide(
             timed(self._stamped(), nominal, feed.spliced, from_beginning=not self._before), first=self._before
         )
@@ -89,6 +90,16 @@ class Skipper:
         """The decision on a decoded picture, if it is looked at; None else."""
         return None if pts is None else self._wanted.pop(pts, None)
 
+    def is_followed(self) -> bool:
+        """Once all runs are decoded: whether the video goes on as another stream, of which nothing is decided."""
+        try:
+            following = self._feed.following() if self.exhausted else None
+        except SourceError:
+            return False
+        if following is not None:
+            following.close()
+        return following is not None
+
     def finish(self) -> None:
         """Once all runs are decoded: count what was wanted and did not come out."""
         lost = len(self._wanted) - self._damage.frames
@@ -96,12 +107,12 @@ class Skipper:
             record_damage(self._damage, "pictures could not be decoded", lost)
         reason = self._feed.shortfall() if self.exhausted else None
         if reason is not None:
-            record_damage(self._damage, reason, max((self._feed.frames or 0) - self._decided, 1))
+            record_damage(self._damage, reason, max((self._feed.frames or 0) - self.decided, 1))
 
     def _needed(self) -> Iterator[tuple[int, Packet[VideoStream]]]:
         """Packets in decoding order, each with the number of its run."""
         for decision in self._decisions:
-            coded, self._decided = decision.picture.item, decision.number + 1
+            coded, self.decided = decision.picture.item, decision.number + 1
             entry = self._entry_before(coded)
             self._forget(entry.number)
             if decision.wanted:

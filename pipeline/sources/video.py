@@ -11,7 +11,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
-from foveate.pipeline.sources.decoding import FileFeed, FrameDecoder, next_feed, record_damage
+from foveate.pipeline.sources.decoding import FileFeed, FrameDecoder, next_feed
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
 from foveate.pipeline.sources.sampling import Decision, Sampling, nothing_shown, sampling_of
@@ -94,11 +94,24 @@ class VideoSource:
                     time = taken.picture
                     yield Decision(taken.number, Timed(frame, time.seconds, time.jumped, time.length), True)
             run.decoder.flush_buffers()
-        skipper.finish()
-        following = next_feed(self._feed, self.damage) if skipper.exhausted else None
-        if following is not None:
-            following.close()
-            record_damage(self.damage, "the video goes on as another stream, of which nothing was looked at")
+        if skipper.is_followed():
+            yield from self._decoded_through(sampling, skipper.decided)
+        else:
+            skipper.finish()
+
+    def _decoded_through(self, sampling: Sampling, begin: int) -> Iterator[Decision[VideoFrame]]:
+        """What is looked at from picture ``begin`` on: the file once more, and all streams that it goes on with."""
+        feed = self._feed.again()
+        if feed is None:
+            return
+        self._feed.close()
+        self._feed = feed
+        self.damage.clear()  # what was lost is met again
+        self._decoder = FrameDecoder(feed, self.damage)
+        self._pictures = timed(self._stamped(), self._nominal, feed.spliced)
+        for decision in sampling.decide(self._pictures):
+            if decision.wanted and decision.number >= begin:
+                yield decision
 
     def _skipper(self, first: VideoFrame, sampling: Sampling) -> Skipper | None:
         """What reads the file anew and chooses its packets; None where every picture has to be decoded."""

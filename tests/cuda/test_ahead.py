@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ import pytest
 
 from foveate.cuda.decode import source as under_test
 from foveate.cuda.decode.ahead import vouched
+from foveate.cuda.decode.packets import packets
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.decode.source import DeviceSource, on_device
 from foveate.cuda.device import Device
@@ -153,7 +155,7 @@ class Card:
         self.stops_after = FRAMES  # pictures
         self.lost: set[int] = set()  # times of pictures that the hardware cannot decode
         self.by_packet: list[int] = []  # times that were decoded packet by packet
-        self.open = 0
+        self.open = self.made = 0
 
     def ahead(self, _: Any, feed: ContainerFeed) -> Any:
         found = [pts for pts in times(feed.path) if pts not in self.lost][: self.stops_after]
@@ -176,6 +178,7 @@ class Card:
 
     def _decoder(self, pictures: Iterator[Picture]) -> Any:
         self.open += 1
+        self.made += 1
 
         class Decoder:
             def __iter__(self) -> Iterator[Picture]:
@@ -201,12 +204,13 @@ def card(library: Any, monkeypatch: pytest.MonkeyPatch) -> Card:
     return stand_in
 
 
-def decoded(path: Path, card: Card) -> tuple[list[float], DeviceSource]:
-    """The times of all frames, in seconds."""
-    settings = SourceSettings()
+def decoded(path: Path, card: Card, notes: tuple[str, ...] = (), **asked: Any) -> tuple[list[float], DeviceSource]:
+    """The times of all frames that are looked at, in seconds."""
+    settings = SourceSettings(**asked)
     opened = open_source(str(path), settings)
     opened.close()
-    source = DeviceSource(ContainerFeed(path, settings), opened.info, Colour(), settings)
+    info = replace(opened.info, notes=(*opened.info.notes, *notes))
+    source = DeviceSource(ContainerFeed(path, settings), info, Colour(), settings)
     found = [frame.seconds for frame in source]
     source.close()
     assert card.open == 0
@@ -264,6 +268,62 @@ def test_a_file_that_is_not_vouched_for_is_decoded_packet_by_packet(card: Card, 
     found, source = decoded(remuxed(clip, tmp_path / "late.mp4", shift=12 / 25), card)
     assert found == pytest.approx(WHOLE[: FRAMES - 12])
     assert len(card.by_packet) == FRAMES - 10
+    assert source.damage.frames == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted", "most"),
+    [
+        ({"every": 7}, WHOLE[::7], 20),
+        ({"fps": 5}, WHOLE[::5], 24),
+        ({"start": 0.85, "end": 1.0}, WHOLE[21:25], 8),
+        ({"start": -0.2}, WHOLE[25:], 12),
+    ],
+)
+def test_what_is_not_looked_at_is_not_decoded(
+    card: Card, clip: Path, asked: dict[str, Any], wanted: list[float], most: int
+) -> None:
+    found, source = decoded(clip, card, **asked)
+    assert found == pytest.approx(wanted)
+    assert len(card.by_packet) <= most
+    assert card.made == 1  # each group begins with an IDR picture, where the decoder begins anew by itself
+    assert source.damage.frames == 0
+
+
+def test_interlaced_video_is_decoded_through(card: Card, clip: Path) -> None:
+    found, _ = decoded(clip, card, ("interlaced",), every=7)
+    assert found == pytest.approx(WHOLE[::7])
+    assert card.by_packet == []  # but ahead
+
+
+def test_groups_that_lean_on_the_one_before_are_begun_with_a_new_decoder(card: Card, tmp_path: Path) -> None:
+    path = tmp_path / "open.mp4"
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream(
+            "libx265", rate=25, options={"x265-params": "keyint=10:min-keyint=10:scenecut=0:log-level=none"}
+        )
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for index in range(FRAMES):
+            picture = np.full((HEIGHT, WIDTH, 3), 8 * index % 256, np.uint8)
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        out.mux(stream.encode(None))
+    found, _ = decoded(path, card, every=10)
+    assert found == pytest.approx(WHOLE[::10])
+    assert card.made == 3
+    assert len(card.by_packet) == 3
+
+
+def test_from_where_the_hardware_cannot_go_on_samples_are_decoded_on_the_host(
+    card: Card, clip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beyond(feed: Any, damage: Any) -> Iterator[Any]:
+        for number, coded in enumerate(packets(feed, damage)):
+            yield coded._replace(problem="it is to be turned" if number == 9 else None)
+
+    monkeypatch.setattr(under_test, "packets", beyond)
+    found, source = decoded(clip, card, every=3)
+    assert found == pytest.approx(WHOLE[::3])
+    assert 0 < len(card.by_packet) < 10
     assert source.damage.frames == 0
 
 

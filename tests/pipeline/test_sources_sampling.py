@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import threading
 from collections.abc import Callable
 from fractions import Fraction
@@ -289,6 +290,19 @@ def test_a_file_cut_short_gives_what_can_be_decoded_and_says_so(cases: Path) -> 
     early = open_source(str(cases / "B3_truncated.mp4"), SourceSettings(end=0.5, every=10))
     assert [frame.index for frame in early] == [0, 10]
     assert early.damage.frames == 0  # nothing was lost of what was asked for
+
+
+def test_a_transport_stream_that_goes_on_under_another_pid(tmp_path: Path) -> None:
+    """4 s of one stream, then 4 s of another: both are looked at."""
+    options = FILES["a.ts"]
+    encode(tmp_path / "1.ts", *options)
+    moved = ["-output_ts_offset", "4", "-mpegts_start_pid", "0x200", "-f", "mpegts", str(tmp_path / "2.ts")]
+    subprocess.run(["ffmpeg", "-v", "error", "-i", str(tmp_path / "1.ts"), "-c", "copy", *moved], check=True)
+    path = tmp_path / "both.ts"
+    path.write_bytes(b"".join((tmp_path / name).read_bytes() for name in ("1.ts", "2.ts")))
+    frames = read(path, every=16)
+    assert [frame.index for frame in frames] == list(range(0, 192, 16))
+    assert [number_in(frame.luma) for frame in frames] == [*range(0, 96, 16)] * 2
 
 
 def test_frames_counts_those_that_are_looked_at(file: Callable[[str], tuple[Path, list[Picture]]]) -> None:
