@@ -65,7 +65,12 @@ class Geometry:
         return -(-self.height // side), -(-self.width // side)
 
     def top(self, most: int, merge: int = 1) -> int:
-        """The LOD at which the whole picture is covered by ``most`` tokens or groups of them; at least TOP_LEVEL."""
+        """The least LOD from TOP_LEVEL on at which ``most`` tokens, or groups of them, cover the whole picture.
+
+        Raises ValueError where not even one is allowed.
+        """
+        if most < 1:
+            raise ValueError(f"at least 1 token or group is needed to cover a picture, got {most}")
         lod = TOP_LEVEL
         while math.prod(self.tokens(lod, merge)) > most:
             lod += 1

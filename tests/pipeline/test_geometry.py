@@ -55,6 +55,8 @@ def test_levels_above_the_fourth_are_halves_rounded_up():
 )
 def test_the_least_lod_that_covers_the_picture(size, most, merge, top):
     assert Geometry(*size).top(most, merge) == top
+    with pytest.raises(ValueError, match="at least 1 token or group is needed to cover a picture, got 0"):
+        Geometry(*size).top(0, merge)
 
 
 def test_each_tile_is_four_cells():

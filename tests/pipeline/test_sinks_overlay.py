@@ -21,6 +21,7 @@ from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks import open_overlay
 from foveate.pipeline.sinks.overlay_history import in_decibels
 from foveate.pipeline.sinks.overlay_layout import layout_for
+from foveate.pipeline.sinks.overlay_legend import Pen, draw_legend
 from foveate.pipeline.sinks.overlay_picture import OverlayPicture
 from foveate.pipeline.sinks.overlay_query import QueryText
 from foveate.pipeline.sinks.overlay_reader import psnr
@@ -340,3 +341,14 @@ def test_words_that_are_ignored_stand_before_the_query() -> None:
     changed = replace(plain, extras={"query": ("big van",), "query_ignored": ("van",)})
     assert text.of(changed) == "(ignored: van) big van"
     assert text.of(replace(plain, extras={"query": ("red",)})) == "red"
+
+
+def test_the_legend_counts_tokens_coarser_than_its_last_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(Pen, "number", lambda self, label, value, room, gap=0: told.append((label, value)))
+    image = np.zeros((180, 1600, 3), np.uint8)
+    for lods in ([0, 4], [0, 4, 5, 7]):
+        draw_legend(image, selection(4096, 4096, [(64, 64, lod) for lod in lods]), None, "", 1.0, 0.6)
+    sizes = [(label, value) for label, value in told if label.endswith("px")]
+    finer = [("16 px", "1"), ("32 px", "0"), ("64 px", "0"), ("128 px", "0")]
+    assert sizes == [*finer, ("256 px", "1"), *finer, ("256+ px", "3")]
