@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -74,8 +75,13 @@ class Reader:
         beside it ends, whose samples a token's rim mixes in. So nothing is shown again for an
         error that would only stay.
         """
-        least = np.maximum.accumulate(self._left)
-        return tuple(np.maximum(error, least[min(at, len(least) - 1)]) for at, error in enumerate(errors))
+        least = np.zeros(self._geometry.grid, np.float32)
+        found = []
+        for error, left in zip_longest(errors, self._left[: len(errors)]):
+            if left is not None:
+                np.maximum(least, left, out=least)
+            found.append(np.maximum(error, least))
+        return tuple(found)
 
     def marked(self, participation: Map) -> Map:
         """The greatest ``participation`` of each cell since the reader saw it last, with this frame's: float32[grid].

@@ -68,7 +68,7 @@ EXPORT void reader_note(const uint8_t *changed, const uint8_t *rested, const uin
             if (anew || beside(rested, row, column, tile_rows, tile_columns))
                 for (int32_t level = 0; level < levels; level++) left[level * count + at] = 0.0f;
             if (painted[at]) {
-                if (lod[at] && !anew) left[(lod[at] - 1) * count + at] = error[at];
+                if (lod[at] && lod[at] <= levels && !anew) left[(lod[at] - 1) * count + at] = error[at];
                 outdated[at] = 0;
             }
             outdated[at] |= (uint8_t)anew;
