@@ -13,6 +13,7 @@ from tyro.conf import FlagCreatePairsOff, arg
 from foveate.app import probes
 from foveate.app.exits import Exit
 from foveate.app.presets import presets
+from foveate.pipeline.extras import install_command
 
 _H264 = ("libx264", "libopenh264")  # encoders whose video browsers play
 
@@ -56,7 +57,7 @@ def examine() -> dict[str, Any]:
         "gpu": probes.graphics(),
         "cuda": probes.cuda_engine(),
         "extras": {
-            name: {"packages": packages, "install": probes.install_command(name) if missing[name] else None}
+            name: {"packages": packages, "install": install_command(name) if missing[name] else None}
             for name, packages in installed.items()
         },
         "queries": probes.vocabulary(),

@@ -46,7 +46,7 @@ _ROTATE: Final = (
 )
 _KEEP: Final = "How many of those are kept, of each output; the oldest are removed. Default: all."
 _DURATION: Final = "Stop after this time: 90s, 20m, 8h."
-_WEB: Final = "Serve the page there, such as 127.0.0.1:8080; needs the extra foveate[web]."
+_WEB: Final = "Serve the page there, such as 127.0.0.1:8080; needs the extra web."
 _WEB_TOKEN: Final = "A file with the token that the page asks for; needed beyond this machine."
 _SOURCE: Final = "A video file, a picture, or numbered pictures such as frame_%04d.png."
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."

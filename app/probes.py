@@ -115,15 +115,6 @@ def extras() -> dict[str, dict[str, str | None]]:
     return found
 
 
-def install_command(extra: str) -> str:
-    """The pip command that brings ``extra``: from the folder where Foveate was installed from one."""
-    origin = metadata.distribution("foveate").read_text("direct_url.json")
-    address = json.loads(origin) if origin else {}
-    folder = address.get("url", "").removeprefix("file://") if "dir_info" in address else ""
-    editable = "-e " if address.get("dir_info", {}).get("editable") else ""
-    return f"pip install {editable}'{folder or 'foveate'}[{extra}]'"
-
-
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)

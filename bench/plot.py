@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from foveate.pipeline.errors import FoveateError, SettingsError, SinkError
+from foveate.pipeline.extras import install_command
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +27,7 @@ def check_plot(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise SettingsError(f"--plot {str(path)!r} must end in one of {', '.join(SUFFIXES)}")
     if find_spec("matplotlib") is None:
-        raise SettingsError("--plot needs matplotlib, which is not installed: pip install 'foveate[plot]'")
+        raise SettingsError(f"--plot needs matplotlib, which is not installed: {install_command('plot')}")
 
 
 def draw(record: Mapping[str, Any], path: Path) -> None:

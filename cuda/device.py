@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from foveate.pipeline.errors import EngineError
+from foveate.pipeline.extras import install_command
 
 Stream = Any
 """A pycuda.driver.Stream. Kernels and copies are given one; only Device makes them."""
@@ -20,7 +21,6 @@ Stream = Any
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: never waits for the legacy default stream
 _PACKAGES = ("pycuda.driver", "cuda.bindings.driver", "cuda.bindings.nvrtc")
 _DRIVER = Path("/dev/nvidiactl")
-INSTALL = "pip install 'foveate[cuda]'"
 
 
 def checked(answer: tuple[Any, ...]) -> Any:
@@ -40,7 +40,7 @@ def gpu_problem() -> str | None:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            return f"{name} cannot be imported ({_first_line(error)}): {INSTALL}"
+            return f"{name} cannot be imported ({_first_line(error)}): {install_command('cuda')}"
     from pycuda import driver
 
     try:

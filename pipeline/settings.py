@@ -237,7 +237,7 @@ class Settings(_Group):
     open_clip: any words, by a model whose weights are given."""
     text: Literal["strokes", "ocr"] = "strokes"
     """What finds text. strokes: many thin strokes side by side, as railings and leaves have them too. ocr: a detector,
-    by the extra foveate[ocr]."""
+    by the extra ocr."""
     keep_embeddings: bool = False
     """Keep what queries need also while there is none, so that one can be asked later on."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"

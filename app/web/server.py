@@ -10,6 +10,7 @@ from pathlib import Path
 
 from foveate.app.web.gallery import Exhibit
 from foveate.pipeline.errors import EngineError, SettingsError
+from foveate.pipeline.extras import install_command
 from foveate.pipeline.small_files import small_text
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -21,13 +22,13 @@ class WebServer:
     """Listens as soon as it is made; serves while it is entered."""
 
     def __init__(self, where: str, token_file: str | None, exhibits: Sequence[Exhibit]) -> None:
-        """Raises SettingsError, also where the token is missing; EngineError where foveate[web] is not installed."""
+        """Raises SettingsError, also where the token is missing; EngineError where the extra web is not installed."""
         try:
             import uvicorn
 
             from foveate.app.web.site import Site
         except ImportError as error:
-            raise EngineError(f"--web needs {error.name}, which is not installed: pip install 'foveate[web]'") from None
+            raise EngineError(f"--web needs {error.name}, which is not installed: {install_command('web')}") from None
         host, port = _place(where)
         token = None if token_file is None else _token_in(token_file)
         if token is None and not _is_loopback(host):

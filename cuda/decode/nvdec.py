@@ -11,8 +11,9 @@ from types import ModuleType
 from typing import Any, Final
 
 from foveate.cuda.decode.pictures import Picture, PictureCopies
-from foveate.cuda.device import INSTALL, Device, gpu_problem
+from foveate.cuda.device import Device, gpu_problem
 from foveate.cuda.graph import no_capture
+from foveate.pipeline.extras import install_command
 
 _LIBRARIES: Final = ("libnvcuvid.so.1", "libnvidia-encode.so.1")  # the second is loaded even for decoding
 _CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9"}
@@ -50,7 +51,7 @@ def library_problem() -> str | None:
     try:
         importlib.import_module("PyNvVideoCodec")
     except ImportError as error:
-        return f"PyNvVideoCodec cannot be imported ({error}): {INSTALL}"
+        return f"PyNvVideoCodec cannot be imported ({error}): {install_command('cuda')}"
     return None
 
 

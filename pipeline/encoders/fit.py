@@ -10,6 +10,7 @@ import numpy as np
 from foveate.pipeline.encoders.base import ImageTextEncoder, Vectors
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.errors import EngineError, SourceError
+from foveate.pipeline.extras import install_command
 
 TEXTS: Final = (
     *("a person", "a face", "a car", "a bicycle", "an animal", "a bird", "a tree", "grass", "the sky", "water"),
@@ -71,7 +72,7 @@ def _fitted(pictures: Iterable[Vectors], components: int) -> tuple[Any, Vectors]
     try:
         from sklearn.decomposition import IncrementalPCA
     except ImportError:
-        raise EngineError("fitting needs scikit-learn; install the extra foveate[clip]") from None
+        raise EngineError(f"fitting needs scikit-learn: {install_command('clip')}") from None
     held_out = _HeldOut()
     pca, fitted = IncrementalPCA(components), False
     for batch in _batches(held_out.without(pictures), _BATCH * components):

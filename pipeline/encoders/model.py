@@ -15,6 +15,7 @@ import numpy as np
 
 from foveate.pipeline.encoders.base import ImageTextEncoder, Picture, Vectors, unit
 from foveate.pipeline.errors import EngineError, SettingsError
+from foveate.pipeline.extras import install_command
 from foveate.pipeline.settings import ClipSettings
 from foveate.pipeline.small_files import refuse_endless
 
@@ -34,7 +35,7 @@ def open_model(settings: ClipSettings) -> ImageTextEncoder:
         import torch
     except ImportError as error:
         raise EngineError(
-            f"encoder 'open_clip' needs {error.name}: install the extra foveate[clip], or use --encoder attributes"
+            f"encoder 'open_clip' needs {error.name}: {install_command('clip')}, or use --encoder attributes"
         ) from None
     name = _named(settings.model, open_clip.list_models())
     _refuse_endless(settings.weights)

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from foveate.pipeline.errors import SinkError
+from foveate.pipeline.extras import install_command
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, part_of, place_of
@@ -63,8 +64,8 @@ class ParquetSink:
             import pyarrow  # type: ignore[import-untyped]  # it has no type marker
             import pyarrow.parquet  # type: ignore[import-untyped]
         except ImportError as error:
-            advice = 'pip install "foveate[parquet]"'
-            raise SinkError(f"cannot write {self._path}: Parquet needs pyarrow; {advice}") from error
+            advice = install_command("parquet")
+            raise SinkError(f"cannot write {self._path}: Parquet needs pyarrow: {advice}") from error
         claim(self._path, header)
         self._arrow = pyarrow
         self._schema = _schema(pyarrow, header)

@@ -1,1 +1,1 @@
-"""Text found by a detector: a model of the extra foveate[ocr]."""
+"""Text found by a detector: a model of the extra ocr."""

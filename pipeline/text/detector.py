@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.errors import EngineError
+from foveate.pipeline.extras import install_command
 from foveate.pipeline.settings import OcrSettings
 from foveate.pipeline.text.boxes import Box, boxes_in
 
@@ -50,12 +51,13 @@ def _model() -> Path:
         raise _missing("rapidocr")
     model = Path(package.origin).parent / "models" / MODEL
     if not model.exists():
-        raise EngineError(f"the package rapidocr has no {MODEL}: pip install 'foveate[ocr]' brings a version that has")
+        brings = f"{install_command('ocr')} brings a version that has"
+        raise EngineError(f"the package rapidocr has no {MODEL}: {brings}")
     return model
 
 
 def _missing(package: str) -> EngineError:
-    return EngineError(f"text 'ocr' needs {package}: pip install 'foveate[ocr]', or use --text strokes")
+    return EngineError(f"text 'ocr' needs {package}: {install_command('ocr')}, or use --text strokes")
 
 
 class _Detector:
