@@ -28,6 +28,7 @@ _RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII wh
 _NO_SOURCE = "Missing value for argument 'address'"  # of the flags of ``foveate run``
 _TOO_MANY_DIGITS = "Exceeds the limit"  # of what Python reads as a number
 _LONG_WORD = re.compile(r"(\S{50})(?:\S| (?=\S{40})){20,}")  # which the box has broken into rows
+_TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
 
 
@@ -130,6 +131,8 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
 
     Raises SettingsError, one line instead of tyro's box; SystemExit(0) after printing the help.
     """
+    if arguments and arguments[0].replace("_", "-") in _TYRO_COMPLETION:  # which know one command alone
+        raise SettingsError(f"unknown option {arguments[0]}; see foveate completion --help")
     parsed, box = _asked_of_tyro(target, arguments, command)
     if _NO_SOURCE in box:  # perhaps because a flag before it is unknown, which tyro tells where there is one
         box = _asked_of_tyro(target, [_STAND_IN, *arguments], command)[1] or box

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from foveate.app.console import Console
@@ -28,6 +29,7 @@ where something is relevant, and looks again only where something changed.
   fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
   doctor          what this machine can do, and what is missing, and why
   fit-pca FILE... fit what an image-text model needs once, from pictures and videos
+  completion SHELL  what bash, zsh or fish needs to complete all of these and their flags
 
   foveate COMMAND --help   all options of a command
   foveate --version        the version
@@ -70,8 +72,16 @@ def _dispatch(arguments: Sequence[str], console: Console) -> int:
         return Exit.DONE
     if command not in _COMMANDS:
         raise _no_command(command)
+    if _asks_for_version(rest):
+        print(_version(), flush=True)
+        return Exit.DONE
     with console.warnings():
         return _COMMANDS[command](rest, console)
+
+
+def _asks_for_version(arguments: Sequence[str]) -> bool:
+    """Whether --version stands among the flags; what follows ``--`` is none."""
+    return "--version" in takewhile(lambda argument: argument != "--", arguments)
 
 
 def _version() -> str:
@@ -137,6 +147,13 @@ def _fit_pca(arguments: Sequence[str], console: Console) -> int:
     return int(parse_call(fit_pca, arguments, "fit-pca")())
 
 
+def _completion(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.arguments import parse_call
+    from foveate.app.completion import completion
+
+    return int(parse_call(completion, arguments, "completion")())
+
+
 def _leave_processors_to_the_decoder() -> None:
     """OpenCV's threads gain nothing on pictures as small as the flow's, and take turns with those of the decoder."""
     import cv2
@@ -151,6 +168,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
     "fit-scorer": _fit_scorer,
     "doctor": _doctor,
     "fit-pca": _fit_pca,
+    "completion": _completion,
 }
 
 

@@ -17,6 +17,7 @@ from foveate.app.progress import progress
 from foveate.app.signals import Interruption, interruptible
 from foveate.app.summary import print_summary
 from foveate.app.tally import Tally
+from foveate.app.unused import unused
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.frames import Damage, SourceInfo
 from foveate.pipeline.live.target import is_live
@@ -66,6 +67,9 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     outputs = _outputs(arguments)
     refuse_inputs((*outputs, *_pictures(arguments)), arguments.address, arguments.settings)
     sheet = _sheet(arguments)
+    idle = unused(arguments.settings, outputs) if sheet is None else None  # whose maps are shown
+    if idle is not None:
+        console.warn(idle)
     sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay]))]
     sinks += [*map(open_report, filter(None, [arguments.report])), *filter(None, [sheet])]
     tally = Tally()

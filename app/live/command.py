@@ -15,6 +15,7 @@ from foveate.app.live.news import News
 from foveate.app.live.summary import print_live_summary
 from foveate.app.live.watch import Watch
 from foveate.app.signals import Interruption
+from foveate.app.unused import unused
 from foveate.app.web.gallery import Exhibit
 from foveate.app.web.server import WebServer
 from foveate.pipeline.errors import SourceError
@@ -31,6 +32,9 @@ def live(arguments: LiveArguments, console: Console) -> int:
 
     Raises SettingsError, and what the only source raises.
     """
+    idle = unused(arguments.settings, arguments.out)
+    if idle is not None:
+        console.warn(idle)
     ended = threading.Event()
     count = len(arguments.addresses)
     exhibits = [Exhibit() for _ in range(count)] if arguments.web is not None else []

@@ -6,6 +6,9 @@ import json
 from importlib import metadata
 from typing import Any
 
+import cv2
+import numpy as np
+
 from foveate.pipeline.selection import Header
 
 
@@ -18,6 +21,10 @@ def header_record(header: Header) -> dict[str, Any]:
     """The header as a JSON object, in the order in which it is written; notes only where there are some."""
     record: dict[str, Any] = {
         "foveate": version(),
+        "libraries": {
+            "numpy": np.__version__,
+            "opencv": cv2.__version__,
+        },  # scores depend on them
         "source": header.source,
         "width": header.width,
         "height": header.height,

@@ -111,7 +111,7 @@ def test_header_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     write(open_sink(str(path)), header=HEADER)
     header = json.loads(path.read_text())
-    assert list(header) == ["foveate", "source", "width", "height", "fps", "config", "start"]
+    assert list(header) == ["foveate", "libraries", "source", "width", "height", "fps", "config", "start"]
     assert header["config"]["query"] == ["größer\n'als'"]
     write(open_sink(str(path)), header=replace(HEADER, fps=None, source="caf\udce9.mp4"))
     assert json.loads(path.read_text()) == {**header, "fps": None, "source": "caf?.mp4"}
@@ -285,7 +285,7 @@ def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "write", lambda descriptor, data: whole(descriptor, bytes(data)[:10]))
     write(open_sink(str(path)), selection(), selection())
     monkeypatch.undo()
-    assert [len(json.loads(line)) for line in path.read_text().splitlines()] == [7, 13, 13]
+    assert [len(json.loads(line)) for line in path.read_text().splitlines()] == [8, 13, 13]
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])

@@ -1,0 +1,59 @@
+"""``foveate completion``: what a shell needs in order to complete commands and flags."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Literal, get_args
+
+from tyro.conf import Positional, arg
+from tyro.extras import subcommand_cli_from_dict
+
+from foveate.app.doctor import doctor
+from foveate.app.exits import Exit
+from foveate.app.fit_pca import fit_pca
+from foveate.app.fit_scorer import fit
+from foveate.app.flags import live_flags, run_flags
+from foveate.bench.command import bench
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.settings import Settings
+
+_BASH_FILES: Final = """
+# Where there is nothing to complete, tyro's function gives an empty word, which keeps bash from completing files.
+_foveate() { _tyro_foveate "$@"; [ -n "${COMPREPLY[*]}" ] || COMPREPLY=(); }
+complete -o default -F _foveate foveate
+"""
+Shell = Literal["bash", "zsh", "fish"]
+
+
+def completion(shell: Annotated[Positional[Shell], arg(metavar="bash|zsh|fish", help="Which shell.")]) -> int:
+    """Print the script by which a shell completes the commands and flags of foveate.
+    $ source <(foveate completion bash)
+    $ foveate completion fish > ~/.config/fish/completions/foveate.fish
+    """
+    print(script(shell), end="", flush=True)
+    return Exit.DONE
+
+
+def script(shell: str) -> str:
+    """The script, for all commands at once. Raises SettingsError for a shell that there is none for."""
+    if shell not in get_args(Shell):
+        raise SettingsError(f"completion is for {', '.join(get_args(Shell))}, got {shell!r}")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        subcommand_cli_from_dict(_commands(), prog="foveate", args=["--tyro-print-completion", shell])
+    return said.getvalue() + (_BASH_FILES if shell == "bash" else "")
+
+
+def _commands() -> dict[str, Callable[..., Any]]:
+    """What tyro reads the flags of each command from."""
+    return {
+        "run": run_flags(Settings()),
+        "live": live_flags(Settings()),
+        "bench": bench,
+        "fit-scorer": fit,
+        "doctor": doctor,
+        "fit-pca": fit_pca,
+        "completion": completion,
+    }

@@ -1,0 +1,20 @@
+"""What was asked for and goes nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from foveate.pipeline.settings import Settings
+
+_HOLD_ARRAYS = (".npz", ".safetensors")
+
+
+def unused(settings: Settings, outputs: Sequence[str]) -> str | None:
+    """The line that tells which of --maps and --patches no output holds; None where there is nothing to tell."""
+    asked = [flag for flag, wanted in (("--maps", settings.maps), ("--patches", settings.patches)) if wanted]
+    held = any(PurePath(name).suffix.lower() in _HOLD_ARRAYS for name in outputs)
+    if not asked or not outputs or held:
+        return None
+    have = "has" if len(asked) == 1 else "have"
+    return f"{' and '.join(asked)} {have} no effect on these outputs: .npz and .safetensors files hold them"
