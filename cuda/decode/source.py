@@ -139,8 +139,11 @@ class DeviceSource:
             yield from self._skipped(skipper)
             return
         for decision in self._sampling.decide(self._pictures):
+            picture = decision.picture.item
             if decision.wanted:
                 yield self._frame(decision.number, decision.picture)
+            elif isinstance(picture, HostPicture):
+                self._reader.pass_over(picture.frame)
 
     def _skipper(self) -> Skipper | None:
         feed = None if "interlaced" in self.info.notes else self._feed.again()

@@ -112,6 +112,8 @@ class VideoSource:
         for decision in sampling.decide(self._pictures):
             if decision.wanted and decision.number >= begin:
                 yield decision
+            else:
+                self._reader.pass_over(decision.picture.item)
 
     def _skipper(self, first: VideoFrame, sampling: Sampling) -> Skipper | None:
         """What reads the file anew and chooses its packets; None where every picture has to be decoded."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +147,24 @@ def test_what_changes_in_the_middle_goes_on_on_the_cpu(
     (told,) = caplog.messages
     assert "decoded on the CPU from 0.4 s on" in told
     assert source.damage.messages == []
+
+
+@pytest.mark.parametrize("suffix", [".ts", ".mp4", ".mkv"])
+@pytest.mark.parametrize("chosen", [{"every": 3}, {"start": 0.52}, {"start": 0.2, "every": 7}])
+def test_so_does_what_is_chosen_of_it(tmp_path: Path, suffix: str, chosen: dict[str, Any]) -> None:
+    path, settings = changing(tmp_path, "display_orientation=insert:rotate=90", suffix), SourceSettings(**chosen)
+    expected = open_source(str(path), settings)
+    told = [(frame.index, frame.seconds, frame.luma.copy()) for frame in expected]
+    expected.close()
+    source, _ = on_device(open_source(str(path), settings), str(path), settings)
+    frames = list(source)
+    source.close()
+    assert [frame.index for frame in frames] == [index for index, *_ in told]
+    assert [frame.seconds for frame in frames] == pytest.approx([seconds for _, seconds, _ in told])
+    for frame, (index, _, luma) in zip(frames, told, strict=True):
+        assert isinstance(frame, Frame) is (index >= 10)
+        assert (frame.height, frame.width) == luma.shape
+        assert not isinstance(frame, Frame) or np.array_equal(frame.luma, luma)
 
 
 @pytest.mark.gpu

@@ -13,6 +13,8 @@ from PIL import Image
 
 from foveate.pipeline import open_stream
 from foveate.pipeline.frames import Frame
+from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources import open_source
 from tests.pipeline.made_sources import ffmpeg, read
 
 WIDTH, HEIGHT = 96, 64
@@ -80,6 +82,21 @@ def test_each_of_numbered_photos_has_an_orientation_of_its_own(tmp_path: Path) -
     assert [corners(frame) for frame in frames] == [list(CORNERS)] * 8
 
 
+@pytest.mark.parametrize("suffix", [".h264", ".ts", ".mp4"])
+@pytest.mark.parametrize("settings", [{"every": 4}, {"start": 0.05, "every": 4}, {"start": 0.3}])
+def test_what_is_not_looked_at_turns_what_is(tmp_path: Path, suffix: str, settings: dict[str, Any]) -> None:
+    """The orientation is told with a picture that is passed over."""
+    path = elementary(tmp_path, "rotate=90")
+    if suffix != ".h264":
+        ffmpeg("-r", "25", "-i", str(path), "-c", "copy", str(path.with_suffix(suffix)))
+    source = open_source(str(path.with_suffix(suffix)), SourceSettings(**settings))
+    frames = list(source)
+    source.close()
+    assert any(6 < frame.index < 12 for frame in frames)
+    for frame in frames:
+        assert (frame.width, frame.height) == ((HEIGHT, WIDTH) if 6 <= frame.index < 12 else (WIDTH, HEIGHT))
+
+
 def test_a_skewed_orientation_that_begins_in_the_middle_is_warned_of_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,7 +134,7 @@ def elementary(folder: Path, change: str) -> Path:
     """H.264 of six pictures, six with a display orientation told with the first of them, and six without one again."""
     plain, turned, whole = folder / "plain.h264", folder / "turned.h264", folder / "whole.h264"
     Image.fromarray(upright()).save(folder / "still.png")
-    encode = ["-pix_fmt", "yuv420p", "-c:v", "libx264", "-qp", "4", str(plain)]
+    encode = ["-pix_fmt", "yuv420p", "-c:v", "libx264", "-bf", "0", "-qp", "4", str(plain)]
     insert = ["-c", "copy", "-bsf:v", f"h264_metadata=display_orientation=insert:{change}", str(turned)]
     ffmpeg("-loop", "1", "-i", str(folder / "still.png"), "-frames:v", "6", *encode)
     ffmpeg("-i", str(plain), *insert)
