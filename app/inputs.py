@@ -8,6 +8,7 @@ from pathlib import Path
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources.address import exists, local_files
+from foveate.pipeline.sources.schemes import local
 
 
 def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings) -> None:
@@ -23,7 +24,7 @@ def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings) -> N
 
 def _inputs(address: str, settings: Settings) -> Iterator[tuple[str, Path]]:
     """The files that are read and could bear an output's name, each with what it is to the run."""
-    yield from (("the source itself", path) for path in local_files(address))
+    yield from (("the source itself", path) for path in local_files(local(address)))
     named = {
         "query_image": settings.query_image,
         "score.weights": (settings.score.weights,),

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -98,14 +99,16 @@ def _no_command(word: str) -> Exception:
 
 
 def _run(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.addresses import hide_in_title
     from foveate.app.arguments import run_arguments
 
     parsed = run_arguments(arguments)
+    hide_in_title(arguments)
     _leave_processors_to_the_decoder()
     from foveate.app.run import run
     from foveate.pipeline.stream import open_stream
 
-    return run(parsed, open_stream, console)
+    return run(parsed, partial(open_stream, expect="file"), console)
 
 
 def _live(arguments: Sequence[str], console: Console) -> int:

@@ -26,6 +26,7 @@ from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink, open_overlay, open_report, open_sink
 from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
 from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.schemes import may_end
 from foveate.pipeline.timing import StageReport
 
 _STANDARD_OUTPUT = "-"
@@ -62,7 +63,7 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
 
     Raises SourceError, SettingsError, EngineError, SinkError, and BrokenPipeError where a reader went away.
     """
-    if is_live(arguments.address):
+    if is_live(arguments.address) and not may_end(arguments.address):
         raise SourceError(f"{shown(arguments.address)} is a live source; give it to foveate live")
     outputs = _outputs(arguments)
     refuse_inputs((*outputs, *_pictures(arguments)), arguments.address, arguments.settings)

@@ -13,7 +13,7 @@ from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.selection import Step
-from foveate.pipeline.settings import Settings, SourceSettings
+from foveate.pipeline.settings import LiveSettings, Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 
 _LOG = logging.getLogger("foveate")
@@ -77,13 +77,15 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
     return CpuEngine(settings, feedback, asked, (note,))
 
 
-def open_decoder(engine: Engine, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:
+def open_decoder(
+    engine: Engine, address: str, settings: SourceSettings, network: LiveSettings
+) -> tuple[Source, Sharing]:
     """The source for ``engine``, and whether reading it must share the engine's thread.
 
     The CUDA engine's is decoded on the GPU where the hardware can; else the source's notes say why not. Raises
     SourceError.
     """
-    source = open_source(address, settings)
+    source = open_source(address, settings, network)
     if engine.name != "cuda":
         return source, False
     from foveate.cuda.decode.source import on_device

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import IO, NamedTuple, Self, TypeGuard, Unpack
+from typing import IO, Literal, NamedTuple, Self, TypeGuard, Unpack
 
 from foveate.pipeline.awaiting import Awaiting
 from foveate.pipeline.cascade.feedback import Feedback
@@ -16,7 +16,7 @@ from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, FrameView, Source, SourceInfo
 from foveate.pipeline.keywords import SettingsKeywords, overridden
 from foveate.pipeline.live.moments import stamped
-from foveate.pipeline.live.source import LiveSource
+from foveate.pipeline.live.source import FiniteError, LiveSource
 from foveate.pipeline.live.state import Listener, Status
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.query.asked import Asked, asked
@@ -27,10 +27,13 @@ from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sources.arrays import Layout
 from foveate.pipeline.sources.file_objects import FileObject
 from foveate.pipeline.sources.own import OwnSource, PushedSource
+from foveate.pipeline.sources.schemes import local, may_end
 from foveate.pipeline.steering import Steering
 from foveate.pipeline.timing import StageReport
 
 _LOG = logging.getLogger("foveate")
+
+Expected = Literal["file", "live"]
 
 LIVE_IN_FLIGHT = 2  # frames between a live source and the caller's next wish: more would only grow old on the way
 
@@ -53,6 +56,7 @@ def open_stream(
     layout: Layout = "rgb",
     sinks: Sequence[Sink] = (),
     listener: Listener | None = None,
+    expect: Expected | None = None,
     **overrides: Unpack[SettingsKeywords],
 ) -> Stream:
     """Open ``source`` and get an iterator of Selections, one per frame.
@@ -67,7 +71,8 @@ def open_stream(
     come in pairs. Without it the times that frames of PyAV and torchcodec bear count. How many of them are looked at a
     second is another matter: the setting ``source.fps``.
 
-    ``listener`` is told every state of a live source, by one of the stream's threads.
+    ``listener`` is told every state of a live source, by one of the stream's threads. ``expect`` refuses what turns out
+    to be the other one: a file, which has an end, or a live source. An address by HTTP may be either.
 
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
     of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError, SourceError for
@@ -82,11 +87,7 @@ def open_stream(
     decode_shares: Sharing = False
     opened: Source
     if isinstance(source, str | os.PathLike):
-        address = os.fspath(source)
-        if is_live(address):
-            opened = LiveSource(address, ready.settings.live, ready.settings.source, listener)
-        else:
-            opened, decode_shares = open_decoder(ready.engine, address, ready.settings.source)
+        opened, decode_shares = _opened(ready, local(os.fspath(source)), listener, expect)
     elif _is_file(source):
         opened, decode_shares, kept = _opened_file(ready, source)
     else:
@@ -141,10 +142,24 @@ def _is_file(source: object) -> TypeGuard[IO[bytes]]:
     return hasattr(source, "read")
 
 
+def _opened(
+    ready: Prepared, address: str, listener: Listener | None, expect: Expected | None
+) -> tuple[Source, Sharing]:
+    """The source at an address, and whether reading it must share the engine's thread."""
+    settings = ready.settings
+    if is_live(address) and not (expect == "file" and may_end(address)):
+        try:
+            return LiveSource(address, settings.live, settings.source, listener), False
+        except FiniteError:
+            if expect == "live":
+                raise
+    return open_decoder(ready.engine, address, settings.source, settings.live)
+
+
 def _opened_file(ready: Prepared, file: IO[bytes]) -> tuple[Source, Sharing, FileObject]:
     kept = FileObject(file)
     try:
-        return *open_decoder(ready.engine, kept.path, ready.settings.source), kept
+        return *open_decoder(ready.engine, kept.path, ready.settings.source, ready.settings.live), kept
     except BaseException:
         kept.close()
         raise

@@ -114,6 +114,20 @@ def rtsp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., tup
 
 
 @pytest.fixture
+def server() -> Iterator[Callable[..., Server]]:
+    """Starts the server of a script in servers/, with the arguments before its port."""
+    started: list[Server] = []
+
+    def begin(script: str, *arguments: str) -> Server:
+        started.append(Server(script, *arguments))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.kill()
+
+
+@pytest.fixture
 def mjpeg() -> Iterator[Server]:
     """An MJPEG-over-HTTP server, see servers/mjpeg.py."""
     server = Server("mjpeg.py")

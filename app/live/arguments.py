@@ -6,18 +6,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from foveate.app.addresses import hide_in_title, resolved
 from foveate.app.arguments import parsed_settings
 from foveate.app.complaints import check_count
 from foveate.app.console import Console
 from foveate.app.flags import live_flags
-from foveate.app.live.addresses import hide_in_title, resolved
 from foveate.app.live.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.live.looks import Looks
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Rotation
-from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.address import is_network, shown
+from foveate.pipeline.sources.schemes import may_end, refusal
 
 _STANDARD_OUTPUT = "-"
 _NEVER = Rotation()
@@ -58,7 +59,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
         if not address.strip():
             raise SourceError("the source's address is empty; give a camera or a network address")
         if not is_live(address):
-            raise SourceError(f"{shown(address)} is no camera and no network address; give files to foveate run")
+            raise _not_live(address)
     if not addresses:
         raise SettingsError("SOURCE is missing; see foveate live --help")
     Looks(settings.source)
@@ -76,6 +77,13 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
         parsed.web_token,
         parsed.quiet,
     )
+
+
+def _not_live(address: str) -> SourceError:
+    if is_network(address) and not may_end(address):
+        return refusal(address)
+    kind = "is a file on a server" if may_end(address) else "is no camera and no network address"
+    return SourceError(f"{shown(address)} {kind}; give files to foveate run")
 
 
 def _rotation(parsed: object, outputs: Sequence[str]) -> Rotation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from foveate.app.live.latency import Latencies
@@ -96,7 +97,8 @@ class Watch:
 
     def _run(self) -> None:
         try:
-            with open_stream(self._address, self.settings, sinks=self._sinks, listener=self._listen) as stream:
+            source = partial(open_stream, self._address, self.settings, expect="live")
+            with source(sinks=self._sinks, listener=self._listen) as stream:
                 self.stream = stream
                 self._read(stream)
         except BaseException as error:  # noqa: BLE001 - the main thread tells it

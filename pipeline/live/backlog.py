@@ -37,16 +37,24 @@ class Backlog(Channel):
             self._places.put(None)
         self._most = max(self._most, most)
 
+    def keep_all(self) -> None:
+        """Drop nothing from now on: whoever puts waits for room, as there is nothing that would grow old."""
+        self._latest = False
+
     def put(self, item: Any) -> None:
         """Append ``item``, after dropping those that nobody will have time for. Raises Cancelled."""
         now, paused = self._ledger.now(), self._ledger.paused
         if paused or self._items.empty():
             self._caught_up = now
         most = FEW if paused or now - self._caught_up > _PATIENCE else self._most
-        while (waiting := self._items.qsize()) >= most or (waiting >= FEW and now - self._put(waiting) > _OLDEST):
+        while self._latest and self._too_many(now, most):
             self._drop_oldest()
         super().put(item)
         self._times.append(now)
+
+    def _too_many(self, now: float, most: int) -> bool:
+        waiting = self._items.qsize()
+        return waiting >= most or (waiting >= FEW and now - self._put(waiting) > _OLDEST)
 
     def _drop_oldest(self) -> None:
         before, came = self.dropped, self._put(max(1, self._items.qsize()))

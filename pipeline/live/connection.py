@@ -103,13 +103,18 @@ class Connection:
             if feed.bursts:
                 if self._played.again(stamp, picture):
                     continue
-                time.sleep(pace.pause(stamp, time.monotonic()))
+                time.sleep(0.0 if feed.finite else pace.pause(stamp, time.monotonic()))
             self._latest = time.monotonic()
             if self._began is None:
                 self._began = self._latest
-                if isinstance(self.channel, Backlog):
-                    self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
+                self._make_room(picture, feed.finite)
             self._hand_on(picture, stamp)
+
+    def _make_room(self, picture: VideoFrame, finite: bool) -> None:
+        if isinstance(self.channel, Backlog):
+            self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
+            if finite:
+                self.channel.keep_all()
 
     def _hand_on(self, picture: VideoFrame, stamp: float | None) -> None:
         if self._left:  # it would be counted, and nobody would ever get it

@@ -9,21 +9,23 @@ from pathlib import Path
 
 import av
 from av.container import InputContainer
-from av.error import ExitError, FFmpegError, HTTPForbiddenError, HTTPUnauthorizedError
+from av.error import ExitError, FFmpegError, HTTPForbiddenError, HTTPUnauthorizedError, ProtocolNotFoundError
 from av.packet import Packet
 from av.video.stream import VideoStream
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.live.reasons import reason_unopened
 from foveate.pipeline.live.target import Target
-from foveate.pipeline.live.trust import distrust
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
+from foveate.pipeline.sources.schemes import scheme_of
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
+from foveate.pipeline.sources.trust import distrust
 
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS
 _COUNTED = {"mpjpeg"}  # formats whose timestamps libav only counts up
+_ENDLESS = {"mpjpeg", "hls"}  # formats whose length in bytes tells nothing
 _LOW_DELAY = 1 << 19  # AV_CODEC_FLAG_LOW_DELAY
 
 
@@ -66,7 +68,7 @@ class LiveFeed:
         self.average_rate = average_rate(stream) if self.stamped else None
         aspect = stream.sample_aspect_ratio
         self.sample_aspect = float(aspect) if aspect else 1.0
-        self._finite = not self._target.device and (self._container.duration or 0) > 0
+        self.finite = not self._target.device and _is_finite(self._container)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets until the connection ends, however it ends."""
@@ -78,7 +80,7 @@ class LiveFeed:
             self.ending = reason_of(error)
         else:
             self.ending = "the sender ended the stream"
-            self.finished = self._finite
+            self.finished = self.finite
 
     def shortfall(self) -> str | None:
         """Never: a live stream has no length."""
@@ -89,6 +91,13 @@ class LiveFeed:
     def close(self) -> None:
         """Release the container and the decoder."""
         self._container.close()
+
+
+def _is_finite(container: InputContainer) -> bool:
+    """Whether it is known to have an end; pictures of cameras are short, but there is always another one."""
+    form = container.format.name
+    sized = container.size > 0 and form not in _ENDLESS and not form.endswith("_pipe")
+    return (container.duration or 0) > 0 or sized
 
 
 def _opened(target: Target, live: LiveSettings) -> InputContainer:
@@ -102,16 +111,19 @@ def _opened(target: Target, live: LiveSettings) -> InputContainer:
         )
     except (HTTPUnauthorizedError, HTTPForbiddenError):
         raise RefusedError(f"{target.name}: the server refused the user or password; check both") from None
+    except ProtocolNotFoundError:
+        scheme = scheme_of(target.url)
+        raise RefusedError(
+            f"{target.name}: the FFmpeg of this PyAV has no {scheme}://; have another FFmpeg receive and forward it: "
+            f"ffmpeg -i {scheme}://... -c copy -f mpegts udp://127.0.0.1:PORT"
+        ) from None
     except (FFmpegError, UnicodeError, ValueError) as error:
         if time.monotonic() - begin >= live.connect_timeout:  # RTSP calls it invalid data
             limit = f"{live.connect_timeout:g} s"
             raise SourceError(f"{target.name}: no answer within {limit}; check the address") from None
         distrusted = distrust(target.url, live, max(0.1, live.connect_timeout - (time.monotonic() - begin)))
         if distrusted is not None:
-            raise RefusedError(
-                f"{target.name}: the server's certificate is not trusted: {distrusted}; give it in "
-                "live.ca_file, or believe anyone with live.verify = false (--live.no-verify)"
-            ) from None
+            raise RefusedError(f"{target.name}: {distrusted}") from None
         reason = reason_unopened(error, target.url)
         raise SourceError(f"{target.name}: cannot be opened: {reason}") from None
 

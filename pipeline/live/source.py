@@ -28,6 +28,10 @@ _GRACE = 0.25  # seconds beyond its time limit that libav gets to say itself wha
 _FAREWELL = 0.7  # seconds that a connection gets to end in good order
 
 
+class FiniteError(SourceError):
+    """The address leads to a file: read as if it were live, pictures would be dropped."""
+
+
 class LiveSource:
     """Frames of one camera or stream, for as long as somebody reads them.
 
@@ -103,14 +107,25 @@ class LiveSource:
             try:
                 arrival = self._await()
                 if arrival is not None:
+                    self._refuse_file()
                     return arrival
                 raise SourceError(self._lost())
+            except FiniteError:
+                raise
             except SourceError as error:
                 self._present().leave()
                 if not self._live.wait or isinstance(error, RefusedError):
                     self._board.enter("failed", self._plain(str(error)))
                     raise
                 self._pause(str(error))
+
+    def _refuse_file(self) -> None:
+        """Raise FiniteError where the connection leads to a file, and not to a playlist, which is read to its end."""
+        feed = self._present().feed
+        if feed is not None and feed.finite and not feed.bursts:
+            raise FiniteError(
+                f"{self._target.name}: a file, which has an end; give it to foveate run, which drops nothing"
+            )
 
     def _connect(self) -> None:
         self._board.tried()

@@ -6,20 +6,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from foveate.pipeline.errors import SourceError
-from foveate.pipeline.live.trust import tls_options
 from foveate.pipeline.settings import LiveSettings
 from foveate.pipeline.sources.address import is_network, shown
+from foveate.pipeline.sources.schemes import SCHEMES, may_last, refusal, scheme_of
+from foveate.pipeline.sources.trust import tls_options
 
 _DEVICE = re.compile(r"/dev/video\d+")
 _NUMBER = re.compile(r"\d{1,3}")
-_TRANSPORTS = "tcp,tls,udp,rtp,srtp,crypto"
-_PROTOCOLS = {  # what an address may lead to: never a local file, whatever a playlist says
-    "rtsp": f"rtsp,rtsps,{_TRANSPORTS}",
-    "rtsps": f"rtsp,rtsps,{_TRANSPORTS}",
-    "http": "http,https,tcp,tls,crypto,data",
-    "https": "http,https,tcp,tls,crypto,data",
-}
 _PROBE = 2_000_000  # microseconds of stream that are looked at on opening
 
 
@@ -35,11 +28,11 @@ class Target:
 
 
 def is_live(address: str) -> bool:
-    """True for a camera number, /dev/videoN and network addresses, where no file of that name is meant.
+    """True for a camera number, /dev/videoN and addresses of what may be live, where no file of that name is meant.
 
     A file that bears the name is taken: ``./0`` or ``0``, if there is one.
     """
-    if is_network(address) or _DEVICE.fullmatch(address):
+    if may_last(address) or _DEVICE.fullmatch(address):
         return True
     return _NUMBER.fullmatch(address) is not None and not Path(address).exists()
 
@@ -50,10 +43,10 @@ def target_of(address: str, settings: LiveSettings) -> Target:
     if not is_network(address):
         path = f"/dev/video{address}" if _NUMBER.fullmatch(address) else address
         return Target(name, path, "v4l2", _camera_options(settings), True)
-    scheme = address.partition("://")[0].lower()
-    if scheme not in _PROTOCOLS:
-        raise SourceError(f"{name}: {scheme}:// cannot be read; give a rtsp://, rtsps://, http:// or https:// address")
-    options = {"protocol_whitelist": _PROTOCOLS[scheme], "analyzeduration": str(_PROBE), "fpsprobesize": "0"}
+    if not may_last(address):
+        raise refusal(address)
+    scheme = scheme_of(address)
+    options = {"protocol_whitelist": SCHEMES[scheme].protocols, "analyzeduration": str(_PROBE), "fpsprobesize": "0"}
     options |= tls_options(settings)
     if scheme.startswith("rtsp"):
         options |= {"rtsp_transport": settings.transport, "allowed_media_types": "video"}

@@ -6,24 +6,30 @@ from pathlib import Path
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Source
-from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.address import exists, is_network, is_pattern, shown
 from foveate.pipeline.sources.decoding import FileFeed
 from foveate.pipeline.sources.files import open_file
 from foveate.pipeline.sources.pictures import PictureFeed
+from foveate.pipeline.sources.remote.feed import RemoteFeed
+from foveate.pipeline.sources.schemes import local, may_end, may_last, refusal
 from foveate.pipeline.sources.video import VideoSource
 
 __all__ = ["open_source"]
 
+_PLAIN = LiveSettings()
 
-def open_source(address: str, settings: SourceSettings) -> Source:
+
+def open_source(address: str, settings: SourceSettings, network: LiveSettings = _PLAIN) -> Source:
     """Open a video file, GIF, still, elementary stream or numbered image sequence (``seq/f_%04d.png``).
 
-    A file that exists is taken literally, whatever its name. Raises SourceError, in one line.
+    A file may lie on a server: ``network`` says how long to wait for it, and which servers to trust. A file that exists
+    is taken literally, whatever its name. Raises SourceError, in one line, and SettingsError.
     """
+    address = local(address)
     name = shown(address)
     damage = Damage()
-    feed = _feed(address, settings, damage, name)
+    feed = _feed(address, settings, network, damage, name)
     try:
         return VideoSource(feed, settings, damage, name)
     except BaseException:
@@ -31,7 +37,7 @@ def open_source(address: str, settings: SourceSettings) -> Source:
         raise
 
 
-def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> FileFeed:
+def _feed(address: str, settings: SourceSettings, network: LiveSettings, damage: Damage, name: str) -> FileFeed:
     if not address:
         raise SourceError("the source's address is empty; give a file or a numbered pattern")
     path = Path(address)
@@ -39,7 +45,13 @@ def _feed(address: str, settings: SourceSettings, damage: Damage, name: str) -> 
         if address == "-":
             raise SourceError("-: there is no file of that name; for standard input give /dev/stdin")
         if is_network(address):
-            raise SourceError(f"{name}: network addresses cannot be read yet; give a file")
+            if may_end(address):
+                return RemoteFeed(address, settings, network)
+            raise (
+                SourceError(f"{name} is a live source; give it to foveate live")
+                if may_last(address)
+                else refusal(address)
+            )
         if is_pattern(path):
             return PictureFeed(path, settings, damage)
     return open_file(path, settings)

@@ -49,8 +49,8 @@ def redact(address: str) -> str:
 
 
 def is_network(address: str) -> bool:
-    """True for rtsp://..., http://... and the like."""
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", address) is not None
+    """True for rtsp://..., http://... and the like, but not for file://..., which is a path."""
+    return re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://", address, re.IGNORECASE) is not None
 
 
 def is_pattern(path: Path) -> bool:

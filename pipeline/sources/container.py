@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 import av
 from av.container import InputContainer
@@ -34,8 +35,8 @@ _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
 _SPLICED = 0x200  # AVFMT_TS_DISCONT: MPEG-TS, MPEG-PS and Ogg
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
 _MANY = 1 << 30  # pictures; a count as high is no count: AVI written to a pipe has it
-_INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, unless in fragments
-_CROPPING = _INDEXED | {"matroska,webm"}  # that may tell of rows and columns to leave out
+INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, unless in fragments
+CROPPING = INDEXED | {"matroska,webm"}  # that may tell of rows and columns to leave out
 
 
 class ContainerFeed:
@@ -83,19 +84,21 @@ class ContainerFeed:
 
     def _crop(self) -> Crop | None:
         """What the container wants left out. Only files are looked into, because that takes going back and forth."""
-        form, stream = self._container.format.name, self.stream
         try:
-            if not self.path.is_file() or form not in _CROPPING:
+            if not self.path.is_file() or self._container.format.name not in CROPPING:
                 return None
             with self.path.open("rb") as file:
-                size = self.path.stat().st_size
-                if form in _INDEXED:
-                    still = still_of(file, size)
-                    return still.geometry.crop if still else track_crop(file, size, stream.id)
-                crops = dict(zip(videos_of(self._container), video_crops(file, size), strict=False))
-                return crops.get(stream)
+                return self._crop_in(file, self.path.stat().st_size)
         except OSError:
             return None
+
+    def _crop_in(self, file: BinaryIO, size: int) -> Crop | None:
+        """What the ``size`` bytes of a container of those kinds say. Raises OSError."""
+        if self._container.format.name in INDEXED:
+            still = still_of(file, size)
+            return still.geometry.crop if still else track_crop(file, size, self.stream.id)
+        crops = dict(zip(videos_of(self._container), video_crops(file, size), strict=False))
+        return crops.get(self.stream)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the stream's packets in decoding order. Raises FFmpegError."""
@@ -111,7 +114,7 @@ class ContainerFeed:
     def obstacle(self, packets: int) -> str | None:
         """Why no picture came out of so many packets, and what to do, if the container tells."""
         regular, form = self.path.is_file(), self._container.format.name
-        if form in _INDEXED and not packets and not regular:
+        if form in INDEXED and not packets and not regular:
             return (
                 "its index comes last, and a pipe cannot be read backwards; give the file itself, or rewrite it by "
                 "`ffmpeg -i FILE -c copy -movflags +faststart NEW`"
@@ -264,7 +267,7 @@ def _frames(container: InputContainer, stream: VideoStream) -> int | None:
 def _index(container: InputContainer, stream: VideoStream) -> IndexEntries | None:
     """One entry for each packet of the stream, where the container knows them all beforehand; else None."""
     entries = stream.index_entries
-    return entries if container.format.name in _INDEXED and len(entries) == stream.frames else None
+    return entries if container.format.name in INDEXED and len(entries) == stream.frames else None
 
 
 def _times(container: InputContainer, stream: VideoStream) -> Times:

@@ -12,7 +12,7 @@ from foveate.pipeline.sources.decoding import FileFeed
 from foveate.pipeline.sources.heif import Still, still_of
 from foveate.pipeline.sources.tiles import TiledFeed
 
-_DERIVED = {"iden", "iovl", "tmap"}  # kinds of items that are made from others, beside grids
+DERIVED = {"iden", "iovl", "tmap"}  # kinds of items that are made from others, beside grids
 
 
 def open_file(path: Path, settings: SourceSettings) -> FileFeed:
@@ -20,7 +20,7 @@ def open_file(path: Path, settings: SourceSettings) -> FileFeed:
     still = _still(path)
     if still is not None and still.kind == "grid":
         return TiledFeed(path, still, settings)
-    if still is not None and still.kind in _DERIVED:
+    if still is not None and still.kind in DERIVED:
         raise SourceError(
             f"{shown(str(path))}: its picture is made from others in a way that cannot be read here ({still.kind}); "
             "convert it to JPEG or PNG"

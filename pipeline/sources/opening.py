@@ -15,7 +15,7 @@ from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.decoding import reason_of
 from foveate.pipeline.sources.edits import PatchedFile
 
-_NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
+NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
 
 
 class Part(NamedTuple):
@@ -53,7 +53,7 @@ def open_container(
     except (FFmpegError, UnicodeError, ValueError) as error:
         reason = reason_of(error) if isinstance(error, FFmpegError) else "its name cannot be encoded; rename it"
         raise SourceError(f"{name}: cannot be opened: {reason}") from None
-    if container.format.name in _NOT_VIDEO:
+    if container.format.name in NOT_VIDEO:
         container.close()
         raise SourceError(f"{name}: not a video but text or a list; give a video file")
     if container.format.name == "webp_pipe" and path.is_file() and _is_animated_webp(path):

@@ -21,10 +21,11 @@ def missing_bytes(path: Path) -> int:
     """
     size = path.stat().st_size
     with path.open("rb") as file:
-        return max(_announced(file) - size, 0)
+        return max(announced(file) - size, 0)
 
 
-def _announced(file: BinaryIO) -> int:
+def announced(file: BinaryIO) -> int:
+    """Where the file, read from its beginning, should end at least, by its structure; 0 if it does not say."""
     head = file.read(12)
     file.seek(0)
     if head[:4] == b"RIFF":

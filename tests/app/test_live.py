@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from foveate.app.live.addresses import resolved
+from foveate.app.addresses import resolved
 from foveate.app.live.command import end
 from foveate.app.live.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.app.live.addresses import resolved
+from foveate.app.addresses import resolved
 from foveate.app.main import main
 from foveate.app.presets import load_preset
 from foveate.pipeline import small_files

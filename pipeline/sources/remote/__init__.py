@@ -1,0 +1,1 @@
+"""Files on servers, by HTTP and FTP, read like files on disk."""
