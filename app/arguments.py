@@ -17,13 +17,14 @@ import tyro
 from pydantic import ValidationError
 
 from foveate.app.complaints import check_count, complaint, nearest
-from foveate.app.flags import LAYOUT, SHORT, chosen, run_flags, spelling, spellings
+from foveate.app.flags import LAYOUT, SHORT, TIMES, chosen, run_flags, spelling, spellings
 from foveate.app.presets import load_preset
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.layouts import Layout, load_layout
 from foveate.pipeline.settings import MOST_FRAMES, Settings
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_BEFORE_END = re.compile(r"-[\d.]")
 _RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII where standard output is not "utf-8"
 _NO_SOURCE = "Missing value for argument 'address'"  # of the flags of ``foveate run``
 _TOO_MANY_DIGITS = "Exceeds the limit"  # of what Python reads as a number
@@ -96,7 +97,7 @@ def parsed_settings(
 
     Raises as run_arguments does.
     """
-    arguments = list(_with_negatives(arguments))
+    arguments = list(_with_negatives(_with_times(arguments)))
     config = _config_in(arguments)
     preset = load_preset(config)
     parsed = parse(flags(preset), arguments, command)
@@ -157,6 +158,17 @@ def _asked_of_tyro(target: Callable[..., Any], arguments: Sequence[str], command
 def _parameters(target: Callable[..., Any]) -> list[str]:
     """The flags that a function's parameters are."""
     return ["--" + name.replace("_", "-") for name in inspect.signature(target).parameters]
+
+
+def _with_times(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with each time before the end (``-1:00``) joined to its flag, lest it be taken for another."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] in TIMES and _BEFORE_END.match(argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _with_negatives(arguments: Sequence[str]) -> Iterator[str]:

@@ -25,6 +25,7 @@ _PLAIN: Final = frozenset(  # no prefix
 _OTHERWISE: Final[dict[Keys, list[str]]] = {("source", "frames"): ["--max-frames"]}
 _LISTS: Final = {"query": "TEXT", "query_image": "FILE", "maps": "NAME"}  # one entry of each, in the help
 _TIMES: Final = frozenset({("source", "start"), ("source", "end")})  # written as 1:02:03.5, or as plain seconds
+TIMES: Final = frozenset(f"--{prefix}{name}" for group, name in _TIMES for prefix in ("", f"{group}."))
 _SIGNS: Final[dict[Any, str]] = {int: "N", float: "X", str: "TEXT"}
 SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
 LAYOUT: Final = "spec40"

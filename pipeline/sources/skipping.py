@@ -76,10 +76,17 @@ class Skipper:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the packets tell enough: known pictures, each with its time. Asked before ``runs``."""
+        """Whether the packets tell enough: known pictures, each with a time of its own. Asked before ``runs``."""
         ahead = list(islice(self._packets, _LOOKED_AT))
         self._packets = chain(ahead, self._packets)
-        return self._kinds.are_known and all(packet.pts is not None for packet in ahead if packet.size)
+        packets = [packet for packet in ahead if packet.size]
+        times = [packet.pts for packet in packets if packet.pts is not None]
+        return self._kinds.are_known and len(set(times)) == len(packets) and self._are_in_step(times)
+
+    def _are_in_step(self, times: list[int]) -> bool:
+        """Whether pictures that are reordered have times that are, too; else those are of the order of decoding."""
+        decoder = self._feed.decoder
+        return not (decoder.name in ("h264", "hevc") and decoder.has_b_frames and times == sorted(times))
 
     def runs(self) -> Iterator[Run]:
         """Yield the packets that have to be decoded, parted where the decoder must be emptied first."""

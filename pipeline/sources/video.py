@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 
 from av.video.frame import VideoFrame
@@ -47,7 +48,8 @@ class VideoSource:
         first = self._reader.read(decision.picture.item)
         start = None if self.origin is None else float(self.origin * feed.time_base)
         opening = Opening(decision.picture.item, first, start, lone, skipped)
-        self.info = describe(feed, opening, settings, name)
+        info = describe(feed, opening, settings, name)
+        self.info = info if sampling.is_everything or info.frames == 1 else replace(info, frames=None)
         frames = map(self._frame, chain([decision], self._chosen))
         self._frames: Iterator[Frame] = islice(frames, settings.frames)
 

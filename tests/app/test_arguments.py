@@ -9,7 +9,7 @@ from foveate.app.arguments import parse_call, parsed_settings, run_arguments
 from foveate.app.flags import leaves, live_flags, run_flags, spelling, spellings
 from foveate.app.presets import load_preset, presets
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings import Settings, SourceSettings
 
 
 def test_no_flags_are_the_defaults() -> None:
@@ -208,3 +208,32 @@ def test_a_query_that_cannot_be_is_refused(query: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said) as error:
         run_arguments(["c", "--query", query])
     assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--start", "1:02:03.5", "--end=1:03:00"], {"start": 3723.5, "end": 3780.0}),
+        (["--start", "-30", "--fps", "2"], {"start": -30.0, "fps": 2.0}),
+        (["--start=-1:00", "--every", "10"], {"start": -60.0, "every": 10}),
+        (["--start", "-1:00", "--end", "-0:30"], {"start": -60.0, "end": -30.0}),
+        (["--source.start", "5", "--frames", "3"], {"start": 5.0, "frames": 3}),
+    ],
+)
+def test_times_are_written_as_people_do(arguments: list[str], expected: dict[str, float]) -> None:
+    assert run_arguments(["a.mp4", *arguments]).settings.source == SourceSettings(**expected)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--start", "5", "--end", "4"], "source.end must be behind source.start, 5 s, got 4 s"),
+        (["--fps", "1", "--every", "2"], "source.fps and source.every exclude each other"),
+        (["--start", "1:75"], "--start must be a time such as 12.5 or 1:02:03.5, got '1:75'"),
+        (["--fps", "0"], "--fps must be greater than or equal to"),
+    ],
+)
+def test_times_that_are_none(arguments: list[str], told: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        run_arguments(["a.mp4", *arguments])
+    assert told in str(caught.value)

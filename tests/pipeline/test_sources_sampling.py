@@ -77,10 +77,12 @@ def number_in(luma: NDArray[np.uint8]) -> int:
     return int(bits @ (1 << np.arange(8)))
 
 
-def encode(path: Path, codec: str, options: dict[str, str], container: dict[str, str], gap: int = 0) -> None:
+def encode(
+    path: Path, codec: str, options: dict[str, str], container: dict[str, str], gap: int = 0, rate: int = RATE
+) -> None:
     """``FRAMES`` pictures; with a ``gap`` so many are left out from the 30th on, and the 29th stands for them."""
     with av.open(str(path), "w", options=container) as out:
-        stream = out.add_stream(codec, rate=RATE, options=options)
+        stream = out.add_stream(codec, rate=rate, options=options)
         assert isinstance(stream, av.VideoStream)
         stream.width, stream.height = WIDTH, HEIGHT
         stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
@@ -88,7 +90,7 @@ def encode(path: Path, codec: str, options: dict[str, str], container: dict[str,
             if 30 <= number < 30 + gap:
                 continue
             frame = av.VideoFrame.from_ndarray(coded(number), format="gray").reformat(format=stream.pix_fmt)
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            frame.pts, frame.time_base = number, Fraction(1, rate)
             out.mux(stream.encode(frame))
         out.mux(stream.encode(None))
 
@@ -193,6 +195,13 @@ def test_what_is_not_looked_at_is_not_decoded(
     threads = os.cpu_count() or 1
     assert len(read(path, fps=1)) == 4
     assert len(given) <= most + threads + 4
+
+
+def test_the_rate_told_is_the_files_and_no_count(file: Callable[[str], tuple[Path, list[Picture]]]) -> None:
+    with open_stream(str(file("short.mp4")[0]), engine="cpu", source={"fps": 2, "end": "0:03"}) as stream:
+        assert (stream.header.fps, stream.info.frames) == (RATE, None)
+        assert stream.header.config["source"]["fps"] == 2
+        assert stream.header.config["source"]["end"] == 3.0
 
 
 def test_a_late_start_is_sought(file: Callable[[str], tuple[Path, list[Picture]]], given: list[int]) -> None:
@@ -303,6 +312,20 @@ def test_a_transport_stream_that_goes_on_under_another_pid(tmp_path: Path) -> No
     frames = read(path, every=16)
     assert [frame.index for frame in frames] == list(range(0, 192, 16))
     assert [number_in(frame.luma) for frame in frames] == [*range(0, 96, 16)] * 2
+
+
+@pytest.mark.parametrize("name", ["coarse.mp4", "fast.mkv"])
+def test_times_that_cannot_tell_the_pictures_apart(name: str, tmp_path: Path) -> None:
+    """In units of 1/7 s B-frames get the times of decoding; in Matroska 10,000 pictures a second share theirs."""
+    codec, options, _ = FILES["short.mp4"]
+    encode(tmp_path / "fast.mkv", codec, options, {}, rate=10_000)
+    slower = ["-vf", f"setpts=N/{RATE}/TB", "-r", str(RATE), "-c:v", codec, "-bf", "2", "-video_track_timescale", "7"]
+    coarse = ["-i", str(tmp_path / "fast.mkv"), *slower, str(tmp_path / "coarse.mp4")]
+    subprocess.run(["ffmpeg", "-v", "error", *coarse], check=True)
+    pictures = by_pyav(tmp_path / name)
+    frames = read(tmp_path / name, every=7)
+    assert [frame.index for frame in frames] == list(range(0, len(pictures), 7))
+    assert all(np.array_equal(frame.luma, pictures[frame.index][1]) for frame in frames)
 
 
 def test_frames_counts_those_that_are_looked_at(file: Callable[[str], tuple[Path, list[Picture]]]) -> None:
