@@ -39,6 +39,10 @@ class Places:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __getitem__(self, order: NDArray[np.intp]) -> Places:
+        """Those of some tokens, in another order."""
+        return Places(self.rows[order], self.columns[order], self.extent[order], self.grid)
+
 
 def _inside(centre: NDArray[np.int32], cells: int) -> NDArray[np.float32]:
     return np.clip(centre / np.float32(PATCH) - np.float32(0.5), 0, cells - 1).astype(np.float32)

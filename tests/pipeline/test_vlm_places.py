@@ -6,7 +6,9 @@ from PIL import Image
 
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.vlm.batch import batch_of
+from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.places import Places, table_weights
+from foveate.pipeline.vlm.rows import channel_rows, pixel_rows, resampled
 from tests.pipeline.vlm_selections import selection_of
 
 
@@ -64,3 +66,48 @@ def test_frames_without_tokens_make_a_batch_as_well():
 def test_a_batch_needs_selections_with_patches(selections: list[Selection]):
     with pytest.raises(ValueError, match="selection"):
         batch_of(selections)
+
+
+def test_groups_stand_in_a_prompt_where_their_middle_lies():
+    """A group of LOD 1 over the upper left 64x64 pixels, and a fine one to its right, in a grid of 4x6 groups."""
+    tokens = [(1, x, y) for y in (16, 48) for x in (16, 48)]
+    tokens += [(0, 64 + x, y) for y in (8, 24) for x in (8, 24)]
+    groups = Groups.of(selection_of(192, 128, tokens), 2)
+    assert groups.grid == (4, 6)
+    assert groups.position.tolist() == [2, 7]  # the fine one is in row 0; the coarse one's middle is (1, 1)
+    assert groups.order.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
+    assert groups.places.rows.tolist() == [0, 0, 1, 1, 0.5, 0.5, 2.5, 2.5]
+    assert groups.per_token(np.array([1.0, 2.0])).tolist() == [2] * 4 + [1] * 4
+
+
+def test_the_middle_of_a_group_beyond_the_edge_is_moved_inside():
+    """80x80 pixels are 3x3 groups of 32; one of LOD 2 covers 128x128, and its middle lies at (64, 64): group (2, 2)."""
+    tokens = [(2, x, y) for y in (32, 79) for x in (32, 79)]
+    groups = Groups.of(selection_of(80, 80, tokens), 2)
+    assert groups.position.tolist() == [8]
+    assert groups.places.rows.max() == 4
+
+
+@pytest.mark.parametrize("merge", [2, 3])
+def test_tokens_that_are_no_groups_are_refused(merge: int) -> None:
+    selection = selection_of(96, 96, [(0, 8, 8), (1, 16, 16), (0, 24, 8), (0, 40, 8)])
+    with pytest.raises(ValueError, match=r'open the stream with allocation=\{"merge": '):
+        Groups.of(selection, merge)
+
+
+def test_rows_are_channel_by_channel_and_frame_by_frame():
+    patches = np.arange(2 * 2 * 2 * 3, dtype=np.uint8).reshape(2, 2, 2, 3)
+    rows = channel_rows(patches, (0, 0, 0), (1, 1, 1), frames=2) * 255
+    assert np.rint(rows[0]).tolist() == [0, 3, 6, 9] * 2 + [1, 4, 7, 10] * 2 + [2, 5, 8, 11] * 2
+    assert np.rint(pixel_rows(patches, (0, 0, 0), (1, 1, 1)) * 255)[1].tolist() == list(range(12, 24))
+    assert channel_rows(patches[:0], (0, 0, 0), (1, 1, 1)).shape == (0, 12)
+    assert np.abs(channel_rows(patches, (0.5, 0.4, 0.3), (0.25, 0.3, 0.35))[0, 0] + 2) < 1e-6  # (0 - 0.5) / 0.25
+
+
+def test_patches_are_resampled_by_themselves():
+    patches = np.random.default_rng(0).integers(0, 256, (3, 16, 16, 3), np.uint8)
+    assert resampled(patches, 16) is patches
+    smaller = resampled(patches, 14)
+    assert smaller.shape == (3, 14, 14, 3)
+    assert np.abs(smaller.mean(axis=(1, 2)) - patches.mean(axis=(1, 2))).max() < 0.6  # rounding, of means of areas
+    assert resampled(patches[:0], 14).shape == (0, 14, 14, 3)

@@ -1,0 +1,78 @@
+"""Prompts in which only the chosen groups stand, each at the position that it has in the whole picture's prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from foveate.pipeline.vlm.groups import Groups
+
+
+class Prompt(NamedTuple):
+    """A piece of a prompt of L tokens, for a batch of one."""
+
+    ids: torch.Tensor  # int64[1, L]
+    positions: torch.Tensor  # int64[4, 1, L]: the token's number, then time, row, column; or [1, L], of 1-D models
+    types: torch.Tensor  # int64[1, L]: 1 where a group of a picture stands, else 0
+
+    @property
+    def next(self) -> int:
+        """The position of what follows."""
+        own = self.positions[1:] if self.positions.ndim == 3 else self.positions
+        return int(own.max()) + 1 if own.numel() else 0
+
+
+def prompt_of(model: Any, ids: Sequence[int], frames: Sequence[Groups]) -> Prompt:
+    """The prompt ``ids``, which hold the image token once for each of ``frames``, with their groups in place of it.
+
+    Raises ValueError where it stands more or less often.
+    """
+    image = model.config.image_token_id
+    if (count := list(ids).count(image)) != len(frames):
+        raise ValueError(f"the prompt must hold one picture for each of {len(frames)} frames, got {count}")
+    kept: list[bool] = []
+    whole: list[int] = []
+    following = iter(frames)
+    for token in ids:
+        if token != image:
+            kept.append(True)
+            whole.append(token)
+            continue
+        groups = next(following)
+        places = torch.zeros(groups.grid[0] * groups.grid[1], dtype=torch.bool)
+        places[torch.from_numpy(groups.position)] = True
+        kept += places.tolist()
+        whole += [image] * len(places)
+    every, mask = torch.tensor([whole], dtype=torch.int64), torch.tensor(kept, dtype=torch.bool)
+    types = (every == image).long()
+    return Prompt(every[:, mask], _positions(model, every, types, frames, mask), types[:, mask])
+
+
+def _positions(
+    model: Any, ids: torch.Tensor, types: torch.Tensor, frames: Sequence[Groups], mask: torch.Tensor
+) -> torch.Tensor:
+    if not hasattr(model.model, "get_rope_index"):
+        return mask.nonzero()[:, 0][None]  # a picture's groups are numbered row by row
+    grid = torch.tensor([[1, groups.grid[0] * groups.merge, groups.grid[1] * groups.merge] for groups in frames])
+    found, _ = model.model.get_rope_index(
+        ids,
+        mm_token_type_ids=types.int(),
+        image_grid_thw=grid if len(frames) else None,
+        attention_mask=torch.ones_like(ids),
+    )
+    found = found[..., mask]
+    return torch.cat([torch.arange(found.shape[-1]).expand(1, 1, -1), found])
+
+
+def joined(before: Prompt | None, after: Prompt) -> Prompt:
+    """One piece behind the other: positions go on where the first ends."""
+    if before is None:
+        return after
+    if after.positions.ndim == 3:
+        shift = torch.tensor([before.ids.shape[1], *[before.next] * 3]).view(4, 1, 1)
+        positions = torch.cat([before.positions, after.positions + shift], -1)
+    else:
+        positions = torch.cat([before.positions, after.positions + before.next], -1)
+    return Prompt(torch.cat([before.ids, after.ids], 1), positions, torch.cat([before.types, after.types], 1))

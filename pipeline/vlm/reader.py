@@ -1,0 +1,195 @@
+"""Reader: Selections and a question in, a model's answer out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from threading import Thread
+from typing import Any, Final
+
+import torch
+from transformers import DynamicCache, StoppingCriteria, StoppingCriteriaList, TextIteratorStreamer
+
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.vlm.groups import Groups
+from foveate.pipeline.vlm.prompts import Prompt, joined, prompt_of
+from foveate.pipeline.vlm.rows import channel_rows, resampled
+from foveate.pipeline.vlm.towers import Tower
+
+ANSWER: Final = 256  # tokens that an answer may have, if nothing else is said
+_MARK: Final = "@@answer@@"  # stands for an answer, to find what a chat template puts behind one
+
+
+class Reader:
+    """Hands Selections to a vision-language model of transformers; only the chosen patches enter it.
+
+    ``model`` is one of the families in ``towers.FAMILIES``, ``processor`` its processor, of which the tokenizer, the
+    chat template, and the image processor's mean and deviation are used. ``exact`` positions in the vision tower are
+    the tokens' centres, else those of the cells that hold them, whole numbers as in training. ``stamp`` is the text
+    before each picture, a format of its time in seconds; "" for none. Raises ValueError for a model that does not fit.
+    """
+
+    def __init__(self, model: Any, processor: Any, *, exact: bool = True, stamp: str = "<{:.1f} seconds>") -> None:
+        self._model = model
+        self._processor = processor
+        self._tokenizer = getattr(processor, "tokenizer", processor)
+        self._tower = Tower(model)
+        self._exact = exact
+        self._stamp = stamp
+        self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+    @property
+    def merge(self) -> int:
+        """What ``allocation.merge`` of the stream must be."""
+        return self._tower.merge
+
+    def inputs(self, selections: Sequence[Selection], text: str) -> dict[str, Any]:
+        """What ``model(...)`` and ``model.generate(...)`` take, for one turn of a user.
+
+        Raises ValueError for Selections without patches or of another ``merge``, and for a prompt that exceeds the
+        model's context.
+        """
+        prompt, features = self._turn(selections, text)
+        return self._inputs(prompt, features)
+
+    def ask(self, selections: Sequence[Selection], text: str, **how: Any) -> str:
+        """The answer to ``text`` about ``selections``. ``how`` goes to ``generate``, such as ``max_new_tokens``."""
+        return "".join(self.stream(selections, text, **how))
+
+    def stream(self, selections: Sequence[Selection], text: str, **how: Any) -> Iterator[str]:
+        """The same, piece by piece as it comes."""
+        return self.conversation().stream(selections, text, **how)
+
+    def conversation(self) -> Conversation:
+        """A new one, of several turns."""
+        return Conversation(self)
+
+    def _turn(self, selections: Sequence[Selection], text: str, before: Prompt | None = None) -> tuple[Prompt, Any]:
+        """One turn's prompt behind ``before``, and the features of its pictures."""
+        frames = [Groups.of(selection, self._tower.merge) for selection in selections]
+        question = self._question(selections, text)
+        rendered = self._rendered([question]) if before is None else self._continued(question, int(before.ids[0, -1]))
+        ids = self._tokenizer(rendered, add_special_tokens=False)["input_ids"]
+        return prompt_of(self._model, ids, frames), self._features(selections, frames)
+
+    def _continued(self, question: dict[str, Any], last: int) -> str:
+        """What the chat template puts behind an answer whose last token was ``last``, with the next question."""
+        asked = {"role": "user", "content": [{"type": "text", "text": "?"}]}
+        answered = {"role": "assistant", "content": [{"type": "text", "text": _MARK}]}
+        tail = self._rendered([asked, answered, question]).rpartition(_MARK)[2]
+        end = self._tokenizer.decode([last])
+        return tail.removeprefix(end) if last in self._ends() else tail  # an answer that is cut has no end of its own
+
+    def _ends(self) -> Sequence[int]:
+        ends = self._model.generation_config.eos_token_id
+        return [] if ends is None else [ends] if isinstance(ends, int) else ends
+
+    def _question(self, selections: Sequence[Selection], text: str) -> dict[str, Any]:
+        content: list[dict[str, str]] = []
+        for selection in selections:
+            if self._stamp:
+                content.append({"type": "text", "text": self._stamp.format(selection.time)})
+            content.append({"type": "image"})
+        return {"role": "user", "content": [*content, {"type": "text", "text": text}]}
+
+    def _rendered(self, messages: list[dict[str, Any]]) -> str:
+        return str(self._processor.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+
+    def _features(self, selections: Sequence[Selection], frames: Sequence[Groups]) -> Any:
+        """The tower's, of all frames at once; None where none has a token."""
+        if not any(map(len, frames)):
+            return None
+        rows = []
+        images = getattr(self._processor, "image_processor", self._processor)
+        for selection, groups in zip(selections, frames, strict=True):
+            if selection.patches is None:
+                raise ValueError("the selections must hold patches; open the stream with patches=True")
+            patches = resampled(selection.patches[groups.order], self._tower.patch)
+            rows.append(channel_rows(patches, images.image_mean, images.image_std, self._tower.frames))
+        return self._tower.encode(torch.cat([torch.from_numpy(each) for each in rows]), frames, self._exact)
+
+    def _inputs(self, prompt: Prompt, features: Any) -> dict[str, Any]:
+        device = self._model.device
+        inputs: dict[str, Any] = {
+            "input_ids": prompt.ids.to(device),
+            "attention_mask": torch.ones_like(prompt.ids).to(device),
+            "position_ids": prompt.positions.to(device),
+        }
+        if features is not None:
+            inputs["mm_encoder_outputs"] = {"image": features}
+        return inputs
+
+
+class Conversation:
+    """Several turns on one key-value cache: what was read is not read again."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._prompt: Prompt | None = None  # all that is in the cache, and the last token of the latest answer
+        self._cache: Any = DynamicCache(config=reader._model.config)
+
+    @property
+    def tokens(self) -> int:
+        """Language-model tokens so far."""
+        return 0 if self._prompt is None else self._prompt.ids.shape[1]
+
+    def ask(self, selections: Sequence[Selection], text: str, **how: Any) -> str:
+        """The answer to ``text``, with ``selections`` as new pictures; there may be none."""
+        return "".join(self.stream(selections, text, **how))
+
+    def stream(self, selections: Sequence[Selection], text: str, **how: Any) -> Iterator[str]:
+        """The same, piece by piece as it comes. To stop early is to end the turn there."""
+        reader = self._reader
+        turn, features = reader._turn(selections, text, self._prompt)
+        whole = joined(self._prompt, turn)
+        limit = getattr(reader._model.config.get_text_config(), "max_position_embeddings", None)
+        if limit is not None and whole.ids.shape[1] >= limit:
+            raise ValueError(
+                f"the prompt has {whole.ids.shape[1]} tokens, and the model's context {limit}; "
+                "ask about fewer frames, or give each a smaller budget"
+            )
+        inputs = reader._inputs(whole, features) | {reader._cache_name: self._cache}
+        yield from self._generate(whole, inputs, {"max_new_tokens": ANSWER} | how)
+
+    def _generate(self, whole: Prompt, inputs: dict[str, Any], how: dict[str, Any]) -> Iterator[str]:
+        reader, stop = self._reader, _Stop()
+        pieces = TextIteratorStreamer(reader._tokenizer, skip_prompt=True, skip_special_tokens=True)
+        found: list[Any] = []
+
+        def work() -> None:
+            try:
+                with torch.no_grad():
+                    criteria = StoppingCriteriaList([stop])
+                    found.append(reader._model.generate(**inputs, **how, streamer=pieces, stopping_criteria=criteria))
+            except BaseException as error:  # noqa: BLE001 - told by the thread that asked
+                found.append(error)
+                pieces.end()
+
+        thread = Thread(target=work, name="foveate-answer", daemon=True)
+        thread.start()
+        try:
+            yield from (piece for piece in pieces if piece)
+        finally:
+            stop.asked = True
+            thread.join()
+        if isinstance(found[0], BaseException):
+            raise found[0]
+        said = found[0][:, whole.ids.shape[1] :].cpu()
+        self._prompt = joined(whole, _text(whole, said))
+
+
+class _Stop(StoppingCriteria):  # type: ignore[misc] # its package is not typed
+    """Ends the generation when it is asked to."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
+        return torch.full((input_ids.shape[0],), self.asked, dtype=torch.bool, device=input_ids.device)
+
+
+def _text(like: Prompt, ids: torch.Tensor) -> Prompt:
+    """A piece of text alone."""
+    positions = torch.arange(ids.shape[1])
+    positions = positions.expand(4, 1, -1) if like.positions.ndim == 3 else positions[None]
+    return Prompt(ids, positions, torch.zeros_like(ids))

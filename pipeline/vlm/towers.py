@@ -1,0 +1,127 @@
+"""Vision towers of transformers, given the chosen patches alone.
+
+What a tower works out from the size of a whole grid (rotary positions, the weights of its position table, which
+patches attend to each other) it also takes as keywords. So it can be told the same of a subset, and nothing of it is
+changed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from foveate.pipeline.vlm.groups import Groups
+
+FAMILIES: Final = (
+    "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe", "glm46v",
+    "video_llama_3",
+)  # fmt: skip
+"""``model_type`` of the configurations that fit."""
+
+
+class Tower:
+    """The vision tower of a model, and what it takes."""
+
+    def __init__(self, model: Any) -> None:
+        """Raises ValueError, in one line, for a model that does not fit."""
+        kind = getattr(model.config, "model_type", type(model).__name__)
+        if kind not in FAMILIES:
+            raise ValueError(f"models of type {kind!r} do not fit; those of {', '.join(FAMILIES)} do")
+        self._kind = kind
+        self._model = model
+        self._visual = model.model.vision_model if kind == "video_llama_3" else model.model.visual
+        config = self._visual.config
+        self.patch = int(config.patch_size)
+        self.frames = int(getattr(config, "temporal_patch_size", 1))
+        self.merge = 2 if kind == "video_llama_3" else int(config.spatial_merge_size)
+
+    def encode(self, rows: torch.Tensor, frames: Sequence[Groups], exact: bool = True) -> Any:
+        """Features of the groups of all ``frames``, as the model's ``mm_encoder_outputs`` wants them.
+
+        ``rows`` are float[N, ...] for the N tokens of all frames, at least one, in the order of their groups. ``exact``
+        positions are the tokens' centres; otherwise those of the cells that hold the centres.
+        """
+        shown = [groups for groups in frames if len(groups)]
+        counts = [len(groups) for groups in frames]
+        with torch.no_grad():
+            found = self._run(rows, shown, self._keywords(shown, exact))
+        found.pooler_output = torch.split(found.pooler_output, counts)
+        if getattr(found, "deepstack_features", None) is not None:
+            found.deepstack_features = [torch.split(each, counts) for each in found.deepstack_features]
+        return found
+
+    def _run(self, rows: torch.Tensor, frames: Sequence[Groups], keywords: dict[str, torch.Tensor]) -> Any:
+        device = next(self._visual.parameters()).device
+        grid = torch.tensor([[1, down * self.merge, across * self.merge] for down, across in _grids(frames)])
+        if self._kind == "video_llama_3":  # it averages groups by the grid: in one column of groups they are the same
+            grid = torch.tensor([[1, self.merge * sum(map(len, frames)), self.merge]])
+            keywords["merge_sizes"] = torch.tensor([self.merge])
+        given = {name: value.to(device) for name, value in keywords.items()}
+        found = self._visual(rows.to(device, self._visual.dtype), grid_thw=grid.to(device), return_dict=True, **given)
+        if self._kind == "video_llama_3":
+            found.pooler_output = self._model.model.projector(found.last_hidden_state)
+        return found
+
+    def _keywords(self, frames: Sequence[Groups], exact: bool) -> dict[str, torch.Tensor]:
+        at = np.concatenate([np.stack([groups.places.rows, groups.places.columns], 1) for groups in frames])
+        at = at if exact else np.floor(at + np.float32(0.5))  # the centre of a coarse token lies between cells
+        positions = torch.from_numpy(at)
+        if not exact or (at == np.floor(at)).all():
+            positions = positions.long()
+        lengths = [len(groups) * self.merge**2 for groups in frames]
+        keywords = {"position_ids": positions, "cu_seqlens": _boundaries(lengths)}
+        if hasattr(self._visual, "num_grid_per_side"):
+            indices, weights = self._table(at, frames, lengths)
+            keywords |= {"interp_indices": indices, "interp_weights": weights}
+        if "get_vision_window_index" in inspect.getsource(type(self._visual).forward):
+            keywords |= _windows(frames, self._visual.window_size // self.merge // self.patch, self.merge)
+        return keywords
+
+    def _table(
+        self, at: NDArray[np.float32], frames: Sequence[Groups], lengths: Sequence[int]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Which entries of the position table count for each patch, and how much: [N, 4] each."""
+        visual = self._visual
+        if visual.interpolation_mode != "bilinear" or not visual.interpolation_align_corners:
+            raise ValueError("a position table must be read bilinearly with aligned corners, as the Qwen families do")
+        sizes = np.repeat(np.array(_grids(frames)) * self.merge, lengths, axis=0)
+        side = int(visual.num_grid_per_side)
+        taps, shares = zip(*(_taps(at[:, axis], sizes[:, axis], side) for axis in (0, 1)), strict=True)
+        indices = (taps[0][:, :, None] * side + taps[1][:, None, :]).reshape(-1, 4)
+        return indices, (shares[0][:, :, None] * shares[1][:, None, :]).reshape(-1, 4)
+
+
+def _grids(frames: Sequence[Groups]) -> list[tuple[int, int]]:
+    return [groups.grid for groups in frames]
+
+
+def _boundaries(lengths: Sequence[int]) -> torch.Tensor:
+    return torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
+
+
+def _taps(at: NDArray[np.float32], size: NDArray[np.int64], side: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The two entries beside each place along one axis, and their shares. In float32, step by step as the models do."""
+    source = torch.from_numpy(at) * (side - 1) / torch.from_numpy(size - 1).clamp(min=1)
+    floor = torch.floor(source)
+    offsets = torch.arange(2)
+    taps = (floor.long()[:, None] + offsets).clamp(0, side - 1)
+    return taps, (1 - (source[:, None] - floor[:, None] - offsets).abs()).clamp(min=0)
+
+
+def _windows(frames: Sequence[Groups], side: int, merge: int) -> Mapping[str, torch.Tensor]:
+    """The order of the groups by windows of ``side`` x ``side`` of them, and where the windows end."""
+    order, lengths, before = [], [], 0
+    for groups in frames:
+        row, column = np.divmod(groups.position, groups.grid[1])
+        window = row // side * (-(-groups.grid[1] // side)) + column // side
+        order.append(before + np.argsort(window, kind="stable"))
+        lengths += np.unique(window, return_counts=True)[1].tolist()
+        before += len(groups)
+    ends = _boundaries([length * merge * merge for length in lengths])
+    return {"window_index": torch.from_numpy(np.concatenate(order)), "cu_window_seqlens": ends}

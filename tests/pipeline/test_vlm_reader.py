@@ -1,0 +1,112 @@
+"""Questions about Selections, to small models of random weights: how they come to an answer counts, not its words."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from foveate.pipeline import open_stream
+from foveate.pipeline.vlm.groups import Groups
+
+torch = pytest.importorskip("torch", reason="needs torch")
+pytest.importorskip("transformers", minversion="5.18", reason="needs transformers 5.18")
+
+from foveate.pipeline.vlm.reader import Reader  # noqa: E402
+from tests.models.processor import processor  # noqa: E402
+from tests.models.vision_language import IMAGE, MAKERS, model_of  # noqa: E402
+from tests.pipeline.test_vlm_models import CHOSEN, part_of, whole  # noqa: E402
+
+TALK = {"max_new_tokens": 12, "min_new_tokens": 12, "do_sample": False}
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def reader(request: pytest.FixtureRequest) -> Reader:
+    return Reader(model_of(request.param), processor())
+
+
+def first_logits(model: Any) -> list[Any]:
+    """The logits behind each prompt that the model reads; filled while it runs."""
+    seen: list[Any] = []
+
+    def note(_: Any, __: Any, output: Any) -> None:
+        seen.append(output.logits[0, -1].clone())
+
+    model.register_forward_hook(note)
+    return seen
+
+
+def test_the_second_turn_is_as_if_all_had_been_read_at_once(reader: Reader) -> None:
+    model = reader._model
+    selections = [part_of(whole(1), CHOSEN), whole(2)]
+    conversation = reader.conversation()
+    conversation.ask(selections[:1], "what?", **TALK)
+    between = conversation._prompt
+    seen = first_logits(model)
+    conversation.ask(selections[1:], "and now?", **TALK)
+    found = seen[0]
+    turn, _ = reader._turn(selections[1:], "and now?", between)
+    length = between.ids.shape[1] + turn.ids.shape[1]
+    prompt = conversation._prompt
+    features = reader._features(selections, [Groups.of(each, reader.merge) for each in selections])
+    with torch.no_grad():
+        expected = model(
+            input_ids=prompt.ids[:, :length],
+            position_ids=prompt.positions[..., :length],
+            mm_encoder_outputs={"image": features},
+        ).logits[0, -1]
+    assert (found - expected).abs().max() <= 1e-5
+
+
+def test_positions_go_on_behind_the_first_turn(reader: Reader) -> None:
+    """Text behind a picture begins one after the picture's last position, in every turn."""
+    conversation = reader.conversation()
+    conversation.ask([whole(1)], "a", **TALK)
+    first = conversation._prompt
+    conversation.ask([], "b", **TALK)
+    positions = conversation._prompt.positions
+    assert (positions[..., : first.ids.shape[1]] == first.positions).all()
+    steps = positions[..., first.ids.shape[1] :].diff(dim=-1)
+    assert (steps == 1).all()
+    assert int(positions.reshape(-1, positions.shape[-1])[-1, first.ids.shape[1]]) == first.next
+
+
+def test_the_prompt_holds_the_template_the_times_and_the_groups(reader: Reader) -> None:
+    ids = reader.inputs([part_of(whole(1), CHOSEN), part_of(whole(2), [])], "why?")["input_ids"][0]
+    kept = ids[ids != IMAGE]
+    assert len(ids) - len(kept) == len(CHOSEN)
+    said = reader._tokenizer.decode(kept)
+    assert said == "<start>user:<0.0 seconds><0.0 seconds>why?<end><start>assistant:"
+
+
+def test_an_answer_comes_in_pieces_and_may_be_left(reader: Reader) -> None:
+    whole_answer = reader.ask([whole(1)], "what?", **TALK)
+    pieces = reader.stream([whole(1)], "what?", **TALK)
+    first = next(pieces)
+    assert whole_answer.startswith(first)
+    pieces.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "foveate-answer"]
+
+
+def test_what_goes_wrong_while_it_answers_is_told(reader: Reader) -> None:
+    with pytest.raises(ValueError, match="temperature"):
+        reader.ask([whole(1)], "what?", do_sample=True, temperature=-1.0)
+
+
+def test_more_than_the_context_is_refused(reader: Reader) -> None:
+    with pytest.raises(ValueError, match="the model's context 4096; ask about fewer frames"):
+        reader.ask([whole(1)] * 200, "what?")
+
+
+def test_patches_are_needed(reader: Reader) -> None:
+    with pytest.raises(ValueError, match="patches=True"):
+        reader.ask([replace(whole(1), patches=None)], "what?")
+
+
+def test_a_stream_is_asked_about(reader: Reader, samples: Any) -> None:
+    clip = str(samples / "pedestrians.mp4")
+    with open_stream(clip, budget=64, patches=True, allocation={"merge": reader.merge}, source={"frames": 3}) as stream:
+        selections = list(stream)
+    assert len(reader.ask(selections, "who?", **TALK)) > 0
