@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import av
 from av.container import InputContainer
@@ -28,6 +28,7 @@ from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.matroska import video_crops
 from foveate.pipeline.sources.opening import WHOLE, Part, open_container
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, videos_of
+from foveate.pipeline.sources.tiff import without_jpeg
 from foveate.pipeline.sources.transport import is_scrambled, successor
 from foveate.pipeline.sources.truncation import missing_bytes
 
@@ -107,6 +108,8 @@ class ContainerFeed:
             self._reached = packet.pos or self._reached
             if self._times is not None:
                 _move(packet, self._times)
+            if self.decoder.name == "tiff" and packet.size:
+                packet = _without_jpeg(packet)
             if only_first:  # FFmpeg marks some that build on what was there before as keyframes
                 packet.is_keyframe = number == 0
             yield packet
@@ -232,6 +235,16 @@ def _edits(path: Path, name: str) -> dict[int, Rewritten]:
         return {}
     except ValueError as error:
         raise SourceError(f"{name}: {error}") from None
+
+
+def _without_jpeg(packet: Packet[VideoStream]) -> Packet[VideoStream]:
+    content = bytes(packet)
+    plain = without_jpeg(content)
+    if plain is content:
+        return packet
+    made = cast("Packet[VideoStream]", Packet(plain))
+    made.pts, made.dts, made.time_base, made.is_keyframe = packet.pts, packet.dts, packet.time_base, True
+    return made
 
 
 def _move(packet: Packet[VideoStream], times: TimeMap) -> None:

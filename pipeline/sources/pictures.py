@@ -21,6 +21,7 @@ from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times, record_damage
 from foveate.pipeline.sources.opening import open_container
 from foveate.pipeline.sources.streams import choose_stream
+from foveate.pipeline.sources.tiff import without_jpeg
 
 _TRIES = 10  # how many of the first files may be broken
 _PICTURES = {"image2", "gif"}  # containers of pictures, beside those of FFmpeg whose names end in _pipe
@@ -82,6 +83,7 @@ class PictureFeed:
             if not content:
                 record_damage(self._damage, f"{shown(file.name)} is empty or cannot be read")
                 continue
+            content = without_jpeg(content) if self.decoder.name == "tiff" else content
             packet = cast("Packet[VideoStream]", Packet(content))
             packet.pts = packet.dts = number
             packet.is_keyframe = True  # else the PNG decoder takes it for a difference to the picture before
