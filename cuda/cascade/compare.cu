@@ -49,7 +49,8 @@ __device__ inline void add_plane(const Compare& p, int index, int tile_row, int 
 __device__ inline int has_rested(const Compare& p, int row, int column)
 {
     if (row < 0 || column < 0 || row >= p.tile_rows || column >= p.tile_columns) return 0;
-    return !p.changed[row * p.tile_columns + column] && p.age[2 * row * (2 * p.tile_columns) + 2 * column] == 0;
+    int changed = p.changed[row * p.tile_columns + column], age = p.age[2 * row * (2 * p.tile_columns) + 2 * column];
+    return !changed & !age;
 }
 
 // What tokens left of this cell is known until it changes, or a change in one of the tiles that touch it ends, whose
@@ -58,10 +59,10 @@ __device__ inline void note(const Compare& p, int row, int column, int part, int
 {
     int count = 4 * p.tile_rows * p.tile_columns, changed = p.changed[row * p.tile_columns + column];
     int down = part / 2 ? 1 : -1, across = part % 2 ? 1 : -1;
-    if (p.frame->forgets || changed || has_rested(p, row + down, column) || has_rested(p, row, column + across) ||
-        has_rested(p, row + down, column + across))
+    int seen = p.seen[cell], rested = has_rested(p, row + down, column) | has_rested(p, row, column + across) |
+                                      has_rested(p, row + down, column + across);  // all are fetched at once
+    if (p.frame->forgets || changed || rested)
         for (int level = 0; level < p.levels; level++) p.left[level * count + cell] = 0.0f;
-    int seen = p.seen[cell];
     if (!(seen & PAINTED)) return;
     int lod = (seen & ~PAINTED) - 1;
     p.seen[cell] = 1 + lod;

@@ -117,6 +117,16 @@ def test_a_still_picture_is_sent_once(kind, seed, settings):
     assert seen.sent[PATIENCE:] == [0] * 15
 
 
+@pytest.mark.parametrize("weights", ["edges = 1.0", "highpass = 1.0\nfixation = -0.4", "prev_relevance = 0.5"])
+def test_with_the_linear_scorer_as_well(weights, tmp_path, monkeypatch):
+    file = tmp_path / "weights.toml"
+    file.write_text(f"bias = 0.1\n[weights]\n{weights}\n")
+    score = {"scorer": "linear", "weights": str(file)}
+    seen = Seen([picture_of(squeezed, 3)] * (PATIENCE + 15), monkeypatch, budget=60, score=score)
+    assert sum(seen.sent[:PATIENCE]) > 0
+    assert seen.sent[PATIENCE:] == [0] * 15
+
+
 def test_adaptive_sends_each_cell_once(monkeypatch):
     """It sends as few cells as hold the share: of plain bars one a frame, and no cell twice."""
     seen = Seen([picture_of(bars, 0)] * 310, monkeypatch, budget=60, allocation={"strategy": "adaptive"})
