@@ -164,7 +164,10 @@ class ContainerFeed:
         if self._container.format.name != "mpegts" or not self.path.is_file():
             return None
         position = self._part.start + self._reached
-        pid = successor(self.path, self.stream.id, position)
+        try:
+            pid = successor(self.path, self.stream.id, position)
+        except OSError as error:
+            raise SourceError(f"{shown(str(self.path))}: {(error.strerror or 'cannot be read').lower()}") from None
         return None if pid is None else ContainerFeed(self.path, self._settings, Part(position, 0, pid))
 
     def again(self) -> ContainerFeed | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,10 +13,13 @@ from av.error import ArgumentError, FFmpegError, InvalidDataError
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.boxes import boxes
 from foveate.pipeline.sources.decoding import reason_of
 from foveate.pipeline.sources.edits import PatchedFile
 
 NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
+
+_LOOKED_AT = 64  # boxes of a file that cannot be opened
 
 
 class Part(NamedTuple):
@@ -47,7 +51,7 @@ def open_container(
     try:
         container = av.open(patched or url, "r", options=options, metadata_errors="replace")
     except InvalidDataError:
-        raise SourceError(f"{name}: not a video, or its header is missing or cut; check the file") from None
+        raise SourceError(f"{name}: {_unopened(path)}") from None
     except ArgumentError:  # FFmpeg goes by the suffix, such as .yuv
         raise SourceError(f"{name}: cannot be opened; pixels without a header need one: make it .y4m") from None
     except (FFmpegError, UnicodeError, ValueError) as error:
@@ -60,6 +64,19 @@ def open_container(
         container.close()
         raise SourceError(f"{name}: an animated WebP, which FFmpeg does not decode; convert it to GIF or a video")
     return container
+
+
+def _unopened(path: Path) -> str:
+    """Why a file holds nothing that can be read, and what to do."""
+    kinds: list[bytes] = []
+    if path.is_file():
+        with path.open("rb") as file:
+            kinds = [box.kind for box in islice(boxes(file, 0, path.stat().st_size), _LOOKED_AT)]
+    if b"moof" in kinds and b"moov" not in kinds:
+        return "fragments of an MP4 without their header; put the initialization segment before them"
+    if b"mdat" in kinds and b"moov" not in kinds and b"meta" not in kinds:
+        return "an MP4 without its index, which is written at the end of a recording; it was cut short, or never ended"
+    return "not a video, or its header is missing or cut; check the file"
 
 
 def _is_animated_webp(path: Path) -> bool:

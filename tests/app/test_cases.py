@@ -12,6 +12,7 @@ import pytest
 from foveate.app.main import main
 from foveate.pipeline import open_stream
 from foveate.pipeline.sinks.json_lines import read_json_lines
+from tests.pipeline.numbered import ffmpeg
 
 WHOLE = {
     "T1_vfr.mp4": (40, 320, 240),
@@ -134,6 +135,31 @@ def test_what_is_no_video_is_one_line(name: str, reason: str, cases: Path, capfd
     assert str(cases / name) in err
     assert reason in err.lower()
     assert "hello" not in err
+
+
+def test_an_avi_that_was_written_to_a_pipe_is_whole(
+    cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = bytearray((cases / "base.avi").read_bytes())
+    length = data.find(b"strh") + 8 + 32
+    data[4:8], data[length : length + 4] = b"\xff" * 4, (0x40000000).to_bytes(4, "little")
+    (tmp_path / "pipe.avi").write_bytes(data)
+    assert run(str(tmp_path / "pipe.avi"), "--out", str(tmp_path / "tokens.jsonl")) == 0
+    assert len(records_of(tmp_path / "tokens.jsonl")[1]) == 60
+    assert "damaged" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("container", ["mkv", "mp4"])
+def test_a_still_clip_with_a_picture_every_12_seconds_is_sent_once(container: str, tmp_path: Path) -> None:
+    path, out = tmp_path / f"still.{container}", tmp_path / "tokens.jsonl"
+    picture = ["-f", "lavfi", "-i", "color=navy:s=128x96:r=25"]
+    ffmpeg(*picture, "-frames:v", 8, "-vf", "setpts=N*12/TB", "-vsync", "vfr", "-c:v", "libx264", "-bf", 0, path)
+    assert run(str(path), "--memory", "stream", "--out", str(out)) == 0
+    records = records_of(out)[1]
+    assert [record["time"] for record in records] == pytest.approx([12.0 * n for n in range(8)])
+    assert not any(record.get("keyframe_reason") == "discontinuity" for record in records)
+    assert records[0]["x"]
+    assert not any(record["x"] for record in records[2:])
 
 
 def test_another_video_stream_can_be_picked(cases: Path, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_c4_interlaced_is_noted(cases: Path) -> None:
         ("B1_text.txt", "not a video"),
         ("B1_list.mp4", "not a video"),
         ("B1_dir.mp4", "is a directory"),
-        ("B1_nomoov.mp4", "header is missing or cut"),
+        ("B1_nomoov.mp4", "an MP4 without its index"),
         ("B1_missing.mp4", "no such file"),
         ("-", "give /dev/stdin"),
         ("B1_text.mp4/x.mp4", "not a directory"),

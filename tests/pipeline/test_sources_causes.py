@@ -166,3 +166,15 @@ def test_what_follows_and_cannot_be_read_is_damage(tmp_path: Path) -> None:
     assert len(frames) == 30
     assert damage.frames == 1
     assert "what follows in the file cannot be read" in damage.messages[0]
+
+
+def test_a_recording_whose_index_was_never_written(tmp_path: Path) -> None:
+    content = coded(tmp_path / "a.mp4").read_bytes()
+    (tmp_path / "a.mp4").write_bytes(content[: content.index(b"moov") - 4])
+    assert "without its index" in refused(tmp_path / "a.mp4")
+
+
+def test_fragments_without_their_header(tmp_path: Path) -> None:
+    content = coded(tmp_path / "a.mp4", *FRAGMENTED).read_bytes()
+    (tmp_path / "a.mp4").write_bytes(content[content.index(b"moof") - 4 :])
+    assert "initialization segment" in refused(tmp_path / "a.mp4")
