@@ -38,8 +38,8 @@ _ABOUT_LIVE: Final = """Choose the tokens of cameras and network streams, for as
   $ foveate live 0 --duration 10m > tokens.jsonl
   $ foveate live env:DOOR @/etc/foveate/yard --out 'tokens-{}.jsonl'"""
 _LIVE_SOURCE: Final = (
-    "A camera's number, /dev/videoN, or an rtsp://, rtsps://, http:// or https:// address; env:NAME or @FILE: the "
-    "address is in that variable or file, where no other user sees its password."
+    "A camera's number, /dev/videoN, or an address by rtsp, rtsps, http, https, rtmp, rtmps or udp; env:NAME or @FILE: "
+    "the address is in that variable or file, where no other user sees its password."
 )
 _ROTATE: Final = (
     "Set files aside, each whole in itself, by size or age: 100MB, 1h, 1d. Default: Parquet each hour, NPZ and "
@@ -49,7 +49,10 @@ _KEEP: Final = "How many of those are kept, of each output; the oldest are remov
 _DURATION: Final = "Stop after this time: 90s, 20m, 8h."
 _WEB: Final = "Serve the page there, such as 127.0.0.1:8080; needs the extra web."
 _WEB_TOKEN: Final = "A file with the token that the page asks for; needed beyond this machine."
-_SOURCE: Final = "A video file, a picture, or numbered pictures such as frame_%04d.png."
+_SOURCE: Final = (
+    "A video file, a picture, or numbered pictures such as frame_%04d.png; a file may also lie on a server: http://, "
+    "https:// or ftp://."
+)
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
 _REPORT: Final = (
     "A web page that needs no other file: the clip with its tokens, score and what the model sees, the figures over "

@@ -142,7 +142,7 @@ class AllocationSettings(_Group):
 
 
 class LiveSettings(_Group):
-    """How cameras and network streams are read."""
+    """How cameras and network streams are read; of files on servers, how long to wait and whom to trust."""
 
     policy: Literal["latest", "every"] = "latest"
     """latest: where frames come faster than they are worked on, the oldest is dropped and counted. every: none is
@@ -150,7 +150,8 @@ class LiveSettings(_Group):
     transport: Literal["tcp", "udp"] = "tcp"
     """What carries RTSP; udp loses packets where the network is busy."""
     connect_timeout: float = Field(10.0, gt=0, le=600)
-    """Seconds until the first picture, from the moment a connection is tried."""
+    """Seconds until the first picture, from the moment a connection is tried. Of files on servers: that one may be
+    silent."""
     stall_timeout: float = Field(5.0, gt=0, le=600)
     """Seconds without a picture until the source counts as stalled; after twice as many it is connected anew."""
     retry_pause: float = Field(3.0, ge=0.5, le=600)
@@ -159,7 +160,7 @@ class LiveSettings(_Group):
     wait: bool = False
     """Keep trying also where the very first connection fails, instead of ending with an error."""
     verify: bool = True
-    """Refuse https and rtsps servers whose certificate is not trusted. false: believe anyone."""
+    """Refuse https, rtsps and rtmps servers whose certificate is not trusted. false: believe anyone."""
     ca_file: str | None = None
     """A file of certificates (PEM) that are trusted instead of the system's, such as a camera's own."""
     format: str | None = Field(None, pattern=r"^[a-z0-9_]+$")

@@ -95,3 +95,14 @@ def test_segments_that_cannot_be_verified_are_not_read(tls: Any, playlist: int) 
         opened(address, ca_file=str(certificate), wait=True)
     with opened(address, verify=False, policy="every") as stream:
         assert len(list(stream)) == 100
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_rtmps_that_is_not_trusted(host: str, tls: Any, silent: int) -> None:
+    """Self-signed; or trusted, but made out to localhost only. The server behind would keep silent."""
+    port, certificate = tls(silent)
+    trusted = {} if host == "localhost" else {"ca_file": str(certificate)}
+    with pytest.raises(SourceError, match="the server's certificate is not trusted"):
+        opened(f"rtmps://{host}:{port}/live/door", connect_timeout=4.0, **trusted)
+    with pytest.raises(SourceError, match=r"(no answer|no picture) within"):  # TLS was fine
+        opened(f"rtmps://localhost:{port}/live/door", connect_timeout=2.0, ca_file=str(certificate))

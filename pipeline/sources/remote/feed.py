@@ -73,10 +73,8 @@ class RemoteFeed(ContainerFeed):
             raise SourceError(f"{self.name}: an HLS playlist; give it to foveate live, which also reads it to its end")
         if file.kind == _PUSHED:
             raise SourceError(f"{self.name}: a stream without an end; give it to foveate live")
-        if file.failure is not None:
-            raise SourceError(f"{self.name}: {file.failure}")
         if not file.head:
-            raise SourceError(f"{self.name}: the file is empty; check the address")
+            raise SourceError(f"{self.name}: {file.failure or 'the file is empty; check the address'}")
         if file.index_is_last and file.total is None:
             raise SourceError(
                 f"{self.name}: its index comes last, and the server does not tell where; fetch the file first"
