@@ -33,7 +33,10 @@ _JPEG_QUALITY: Final = 80
 
 
 class ChannelSheetSink:
-    """Draws the channels of ``layout``, as far as the Selection of frame ``number`` has them among its maps."""
+    """Draws the channels of ``layout``, as far as the Selection of one frame has them among its maps.
+
+    That is frame ``number``, from 0, of those that are looked at.
+    """
 
     needs_patches = False
     needs_heat = False
@@ -44,7 +47,7 @@ class ChannelSheetSink:
         if self._path.suffix.lower() not in SUFFIXES:
             raise SettingsError(f"the picture of the channels {path!r} must end in one of {', '.join(SUFFIXES)}")
         self._layout = tuple(layout)
-        self._number = number
+        self._left = number  # frames that come before it
         self.drawn = False
 
     def open(self, header: Header) -> None:
@@ -53,7 +56,8 @@ class ChannelSheetSink:
 
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Draw, if this is the frame. Raises SinkError."""
-        if selection.index == self._number:
+        self._left -= 1
+        if self._left == -1:
             sheet = draw_sheet(picture_rgb(frame), selection.maps, self._layout, f"frame {selection.index}")
             kind = self._path.suffix.lower()
             quality = [] if kind in (".png", ".webp") else [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]

@@ -32,6 +32,13 @@ def test_channels_are_shown_on_one_frame(samples: Path, tmp_path: Path, capfd: p
     assert abs(int(cell) - shown.to_ndarray(format="rgb24")[3 * 16 : 4 * 16, 9 * 16 : 10 * 16, 0].mean()) < 4
 
 
+def test_of_a_sampled_video_the_frames_looked_at_are_counted(samples: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "c.png"
+    asked = ["--show-channels", str(picture), "--show-frame", "2", "--every", "5"]
+    assert main(["run", str(samples / "tree.mp4"), *asked]) == 0
+    assert picture.exists()
+
+
 def test_a_layout_of_ones_own_and_other_outputs_beside(samples: Path, tmp_path: Path) -> None:
     clip, layout, out = str(samples / "tree.mp4"), tmp_path / "mine.toml", tmp_path / "t.jsonl"
     layout.write_text('channels = ["gaze", "red"]')
