@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foveate.cuda.decode import nvdec
 from foveate.cuda.decode.source import on_device
 from foveate.cuda.device import Device
-from foveate.pipeline.frames import Frame
+from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 
@@ -88,6 +88,41 @@ def test_codecs(codec: str, name: str, pixel_format: str, tmp_path: Path) -> Non
     for (_, *planes), frame in zip(found, expected, strict=True):
         for mine, cpu in zip(planes, (frame.luma, *(frame.chroma or ())), strict=True):
             assert np.array_equal(mine, cpu)
+
+
+def transport(path: Path, pid: int, first: int) -> bytes:
+    """A transport stream of H.264, its pictures from number ``first`` on, with a keyframe every 8."""
+    options = {"mpegts_start_pid": str(pid), "output_ts_offset": str(first / 25)}
+    with av.open(str(path), "w", format="mpegts", options=options) as out:
+        stream = out.add_stream("libx264", rate=25, options={"g": "8", "bf": "0", "x264-params": "scenecut=0"})
+        assert isinstance(stream, av.VideoStream)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for index in range(first, first + FRAMES):
+            picture = np.full((HEIGHT, WIDTH, 3), 5 * index % 256, np.uint8)
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        out.mux(stream.encode(None))
+    return path.read_bytes()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("joined", ["in the middle", "under another PID"])
+def test_transport_streams_that_were_joined(joined: str, tmp_path: Path) -> None:
+    path, one = tmp_path / "joined.ts", transport(tmp_path / "1.ts", 0x100, 0)
+    if joined == "in the middle":
+        path.write_bytes(one[len(one) // 188 // 4 * 188 :])
+    else:
+        path.write_bytes(one + transport(tmp_path / "2.ts", 0x200, FRAMES))
+    expected = [(frame.seconds, int(frame.luma[0, 0])) for frame in by_pyav(path)]
+    assert len(expected) == (16 if joined == "in the middle" else 2 * FRAMES)
+    source, shares = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
+    assert shares == "always", source.info.notes
+    with Device():
+        try:
+            found = [(frame.seconds, int(frame.luma[0, 0])) for frame in source]
+        finally:
+            source.close()
+    assert found == expected
+    assert source.damage == Damage()
 
 
 @pytest.mark.parametrize(

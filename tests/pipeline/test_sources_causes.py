@@ -132,6 +132,15 @@ def test_a_transport_stream_goes_on_under_another_pid(tmp_path: Path, audio_firs
     assert not any(frame.discontinuity for frame in frames)
 
 
+def test_sampling_goes_on_under_another_pid(tmp_path: Path) -> None:
+    one = coded(tmp_path / "1.ts", "-mpegts_start_pid", 0x100)
+    two = coded(tmp_path / "2.ts", "-mpegts_start_pid", 0x200, "-output_ts_offset", 1, first=30)
+    source = open_source(str(joined(tmp_path / "a.ts", one, two)), SourceSettings(every=10))
+    assert [(frame.index, number(frame)) for frame in source] == [(n, n) for n in range(0, 60, 10)]
+    source.close()
+    assert source.damage == Damage()
+
+
 def test_another_program_of_a_transport_stream_is_not_what_it_goes_on_with(tmp_path: Path) -> None:
     other = ["-f", "lavfi", "-i", "testsrc2=s=320x240:r=30", "-map", 0, "-map", 1]
     programs = ["-program", "title=one:st=0", "-program", "title=two:st=1", "-t", 1, "-g", 10]
