@@ -25,8 +25,9 @@ from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, SourceSettings, shown_value
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sources.arrays import Layout
+from foveate.pipeline.sources.decoding import Cancellable
 from foveate.pipeline.sources.file_objects import FileObject
-from foveate.pipeline.sources.own import OwnSource, PushedSource
+from foveate.pipeline.sources.own import OwnSource
 from foveate.pipeline.sources.schemes import local, may_end
 from foveate.pipeline.steering import Steering
 from foveate.pipeline.timing import StageReport
@@ -208,7 +209,7 @@ class Stream(Steering):
                 Stage("output", lambda steps: _write(steps, sinks, header), room, shares=output_shares),
             ],
             in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
-            interrupt=source.cancel if isinstance(source, LiveSource | PushedSource) else None,
+            interrupt=source.cancel if isinstance(source, Cancellable) else None,
         )
         self._steps: Iterator[Step] | None = None
         self._frame: FrameView | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import chain
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from av.error import FFmpegError
 from av.packet import Packet
@@ -71,6 +71,14 @@ class Feed(Packets, Protocol):
 
     def close(self) -> None:
         """Release everything. Safe to call twice."""
+
+
+@runtime_checkable
+class Cancellable(Protocol):
+    """A feed that may have to wait."""
+
+    def cancel(self) -> None:
+        """End every wait, now and later. From any thread, any number of times."""
 
 
 class FileFeed(Feed, Protocol):

@@ -12,7 +12,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
-from foveate.pipeline.sources.decoding import FileFeed, FrameDecoder, next_feed
+from foveate.pipeline.sources.decoding import Cancellable, FileFeed, FrameDecoder, next_feed
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
 from foveate.pipeline.sources.sampling import Decision, Sampling, nothing_shown, sampling_of
@@ -56,6 +56,11 @@ class VideoSource:
     def __iter__(self) -> Iterator[Frame]:
         """Yield Frames in presentation order. Raises SourceError."""
         return self._frames
+
+    def cancel(self) -> None:
+        """End every wait for a server, now and later; files on disk are not waited for. From any thread."""
+        if isinstance(self._feed, Cancellable):
+            self._feed.cancel()
 
     def close(self) -> None:
         """Release the decoder. Safe to call twice; called by the thread that reads."""

@@ -67,6 +67,24 @@ def test_the_password_leaves_the_process_title(start: Any, host: str, tmp_path: 
     assert time.monotonic() - begin < 6.0
 
 
+@pytest.mark.parametrize("flags", [(), ("--every", "2")])
+def test_interrupted_while_a_server_keeps_silent(flags: tuple[str, ...], start: Any, host: str, tmp_path: Path) -> None:
+    """The server may be silent for 10 s, and is then asked again."""
+    file = tmp_path / "tokens.jsonl"
+    process = start("run", f"http://{host}/silent/a%20film.mp4?at=200000", *flags, "--budget", "40", "-o", str(file))
+    limit = time.monotonic() + 20
+    while not file.exists() or len(file.read_bytes().splitlines()) < 10:
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    time.sleep(1.0)
+    begin = time.monotonic()
+    process.send_signal(2)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+    assert time.monotonic() - begin < 5.0
+
+
 @pytest.mark.parametrize(("at", "code"), [(1000, 1), (60_000, 3)])
 def test_a_cut_connection_is_no_success(at: int, code: int, foveate: Any, host: str, tmp_path: Path) -> None:
     address = f"http://{host}/cut/a%20film.mp4?at={at}"

@@ -52,6 +52,7 @@ class RemoteFeed(ContainerFeed):
         self.name = shown(address)
         self._address, self._settings, self._network = address, settings, network
         self._part, self._reached, self._edits, self._patched = WHOLE, 0, {}, None
+        self._others: list[RemoteFeed] = []  # opened on the same file since
         self._file = self._opened()
         try:
             self._check()
@@ -170,9 +171,17 @@ class RemoteFeed(ContainerFeed):
         if self.times != "stream" or self.decode_order or not self._file.parts or self._file.failure is not None:
             return None
         try:
-            return RemoteFeed(self._address, self._settings, self._network)
+            feed = RemoteFeed(self._address, self._settings, self._network)
         except SourceError:
             return None
+        self._others.append(feed)
+        return feed
+
+    def cancel(self) -> None:
+        """End every wait for the server. From any thread."""
+        self._file.cancel()
+        for feed in self._others:
+            feed.cancel()
 
     def close(self) -> None:
         """Release the container, the decoder and the connection."""

@@ -33,6 +33,7 @@ class RemoteFile(io.RawIOBase):
         self._position = 0  # of the next byte to be read
         self._restarts = 0
         self._stopped = threading.Event()
+        self._hold = threading.Lock()  # of the reply, while it is let go of
         self.head = b""
         head = bytearray()
         while len(head) < _HEAD and (piece := self._next(_HEAD - len(head))):
@@ -79,15 +80,21 @@ class RemoteFile(io.RawIOBase):
         return len(piece)
 
     def close(self) -> None:
-        """Let go of the server; ends a pause between two tries. Safe to call twice."""
-        self._stopped.set()
+        """Let go of the server. Safe to call twice; called by the thread that reads."""
         self._drop()
         super().close()
+
+    def cancel(self) -> None:
+        """End a wait for the server, and the file with it. From any thread, any number of times."""
+        self._stopped.set()
+        with self._hold, contextlib.suppress(OSError, ValueError):
+            if self._reply is not None:
+                self._reply.abort()
 
     def _next(self, size: int) -> bytes:
         """What comes at the position; tries again where that can help."""
         pauses = iter(_PAUSES)
-        while self.failure is None and (self.total is None or self._position < self.total):
+        while self._goes_on():
             try:
                 piece = self._arrive().read(size)
                 if piece or self.total is None:
@@ -103,6 +110,11 @@ class RemoteFile(io.RawIOBase):
             if not error.passing or not self.parts or pause is None or self._stopped.wait(pause):
                 self._fail(error)
         return b""
+
+    def _goes_on(self) -> bool:
+        """Whether there may be more."""
+        lost = self.failure is not None or self._stopped.is_set()
+        return not lost and (self.total is None or self._position < self.total)
 
     def _arrive(self) -> Reply:
         """The reply, read up to the position. Raises ServerError, and what reading raises."""
@@ -129,9 +141,9 @@ class RemoteFile(io.RawIOBase):
         return reply
 
     def _drop(self) -> None:
-        reply, self._reply = self._reply, None
-        if reply is not None:
-            with contextlib.suppress(OSError):
+        with self._hold, contextlib.suppress(OSError):
+            reply, self._reply = self._reply, None
+            if reply is not None:
                 reply.close()
 
     def _fail(self, error: ServerError) -> None:

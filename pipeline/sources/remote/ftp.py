@@ -48,7 +48,7 @@ class FtpServer:
             data.close()
             session.close()
 
-        return Reply(data.recv, close, begin, total, True)
+        return Reply(data.recv, close, lambda: data.shutdown(socket.SHUT_RDWR), begin, total, True)
 
     def explain(self, error: Exception) -> ServerError:
         """See ``Server``."""

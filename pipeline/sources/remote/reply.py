@@ -19,6 +19,7 @@ class Reply(NamedTuple):
 
     read: Callable[[int], bytes]  # at most so many of the next bytes, as soon as there are some; b"" at the end
     close: Callable[[], None]
+    abort: Callable[[], None]  # ends a wait in ``read``, from another thread; the reply is still to be closed
     begin: int  # the place in the file of the first byte
     total: int | None  # bytes of the whole file; None: the server does not tell
     parts: bool  # whether the server sends parts of the file as well

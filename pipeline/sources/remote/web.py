@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import ssl
@@ -69,7 +70,7 @@ class WebServer:
         except HTTPError as error:
             error.close()
             if error.code == _PAST_THE_END:  # an empty file, or one that has become shorter
-                return Reply(lambda _: b"", lambda: None, begin, begin, True)
+                return Reply(lambda _: b"", lambda: None, lambda: None, begin, begin, True)
             raise self._refused(error) from None
         except (OSError, HTTPException, ValueError) as error:
             raise self.explain(error) from None
@@ -109,6 +110,11 @@ class _SafeRedirects(HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
+def _hang_up(response: HTTPResponse) -> None:
+    with socket.socket(fileno=os.dup(response.fileno())) as connection:
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 def _reply(response: Any) -> Reply:
     assert isinstance(response, HTTPResponse)
     headers = response.headers
@@ -119,6 +125,7 @@ def _reply(response: Any) -> Reply:
     return Reply(
         response.read1,
         response.close,
+        lambda: _hang_up(response),
         0 if part is None else int(part[1]),
         total,
         part is not None,
