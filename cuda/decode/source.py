@@ -89,6 +89,11 @@ def _problem_of(feed: ContainerFeed) -> str | None:
         return str(error)
 
 
+def _kind(feed: ContainerFeed) -> tuple[str, str | None]:
+    """Codec and pixel format."""
+    return feed.decoder.name, feed.decoder.pix_fmt
+
+
 class DeviceSource:
     """DeviceFrames of one file. Iterated and closed by the thread that owns the GPU.
 
@@ -223,21 +228,28 @@ class DeviceSource:
             if vouched(self._feed):
                 yield from self._ahead(device)
             else:
-                self._note_loss((yield from self._packet_by_packet(device, self._feed)))
-                while self._goes_on():
-                    self._note_loss((yield from self._packet_by_packet(device, self._feed)))
+                kind, hardware, more = _kind(self._feed), True, True
+                while more:
+                    hardware &= _kind(self._feed) == kind
+                    if hardware:
+                        self._note_loss((yield from self._packet_by_packet(device, self._feed)))
+                    else:
+                        yield from self._whole_on_host(self._feed)
+                    more = self._goes_on()
 
     def _goes_on(self) -> bool:
-        """Turn to the stream with which the video goes on, if there is one and it is decoded as the one before."""
-        before = self._feed.stream.codec_context
+        """Turn to the stream with which the video goes on, if there is one."""
         following = next_feed(self._feed, self.damage)
-        if not isinstance(following, ContainerFeed):
-            return False
-        self._feed, after = following, following.stream.codec_context
-        if (before.name, before.pix_fmt) == (after.name, after.pix_fmt):
-            return True
-        record_damage(self.damage, f"the video goes on as {after.name} {after.pix_fmt}, which is not decoded here")
-        return False
+        if isinstance(following, ContainerFeed):
+            self._feed = following
+        return following is not None
+
+    def _whole_on_host(self, feed: ContainerFeed) -> Generator[HostPicture, None, None]:
+        """The pictures of a stream of another kind than the one before it."""
+        _LOG.warning("%s: goes on as %s, decoded on the CPU", self.info.name, feed.decoder.name)
+        for frame in FrameDecoder(feed, self.damage).frames():
+            if frame.pts is not None:
+                yield HostPicture(frame.pts, frame)
 
     def _ahead(self, device: Device) -> Generator[Decoded, None, None]:
         """Decoded ahead; from where that ends before the index does, packet by packet."""

@@ -378,6 +378,27 @@ def test_a_transport_stream_goes_on_under_another_pid(tmp_path: Path, card: Card
     assert source.damage == Damage()
 
 
+def test_a_transport_stream_that_goes_on_as_another_codec_is_decoded_on_the_host_from_there(
+    tmp_path: Path, card: Card, caplog: pytest.LogCaptureFixture
+) -> None:
+    two = tmp_path / "2.ts"
+    with av.open(str(two), "w", options={"mpegts_start_pid": "512", "output_ts_offset": str(FRAMES / 25)}) as out:
+        stream = out.add_stream("mpeg2video", rate=25)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for index in range(FRAMES):
+            picture = np.full((HEIGHT, WIDTH, 3), 8 * index % 256, np.uint8)
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        out.mux(stream.encode(None))
+    whole = tmp_path / "whole.ts"
+    whole.write_bytes(transport(tmp_path / "1.ts", 0x100).read_bytes() + two.read_bytes())
+    found, source = decoded(whole, card)
+    assert len(card.by_packet) == FRAMES
+    assert len(found) == 2 * FRAMES
+    assert found == sorted(found)
+    assert source.damage == Damage()
+    assert "goes on as mpeg2video" in caplog.text
+
+
 def test_what_comes_before_the_first_keyframe_is_neither_shown_nor_damage(tmp_path: Path, card: Card) -> None:
     """A decoder that shows broken pictures there, as this one does, is not believed."""
     content = transport(tmp_path / "whole.ts", 0x100).read_bytes()
