@@ -40,6 +40,7 @@ class Tower:
         self.patch = int(config.patch_size)
         self.frames = int(getattr(config, "temporal_patch_size", 1))
         self.merge = 2 if kind == "video_llama_3" else int(config.spatial_merge_size)
+        self.windows = "get_vision_window_index" in inspect.getsource(type(self._visual).forward)
 
     def encode(self, rows: torch.Tensor, frames: Sequence[Groups], exact: bool = True) -> Any:
         """Features of the groups of all ``frames``, as the model's ``mm_encoder_outputs`` wants them.
@@ -48,22 +49,36 @@ class Tower:
         positions are the tokens' centres; otherwise those of the cells that hold the centres.
         """
         shown = [groups for groups in frames if len(groups)]
-        counts = [len(groups) for groups in frames]
         with torch.no_grad():
-            found = self._run(rows, shown, self._keywords(shown, exact))
-        found.pooler_output = torch.split(found.pooler_output, counts)
-        if getattr(found, "deepstack_features", None) is not None:
-            found.deepstack_features = [torch.split(each, counts) for each in found.deepstack_features]
-        return found
+            found = self.run(rows.to(self.device, self.dtype), *self.told(shown, exact))
+        return split(found, [len(groups) for groups in frames])
 
-    def _run(self, rows: torch.Tensor, frames: Sequence[Groups], keywords: dict[str, torch.Tensor]) -> Any:
-        device = next(self._visual.parameters()).device
+    @property
+    def device(self) -> torch.device:
+        """Where the tower's weights lie."""
+        return next(self._visual.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the tower's weights."""
+        return next(self._visual.parameters()).dtype
+
+    def told(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """The grid, and all that the tower takes besides the rows; boundaries are on the host, the rest on its device.
+
+        Boundaries are read on the host by the tower itself, to split its input there.
+        """
         grid = torch.tensor([[1, down * self.merge, across * self.merge] for down, across in _grids(frames)])
+        keywords = self._keywords(frames, exact)
         if self._kind == "video_llama_3":  # it averages groups by the grid: in one column of groups they are the same
             grid = torch.tensor([[1, self.merge * sum(map(len, frames)), self.merge]])
             keywords["merge_sizes"] = torch.tensor([self.merge])
-        given = {name: value.to(device) for name, value in keywords.items()}
-        found = self._visual(rows.to(device, self._visual.dtype), grid_thw=grid.to(device), return_dict=True, **given)
+        host = {name: value for name, value in keywords.items() if name.startswith("cu_")}
+        return grid.to(self.device), {name: value.to(self.device) for name, value in keywords.items()} | host
+
+    def run(self, rows: torch.Tensor, grid: torch.Tensor, keywords: Mapping[str, torch.Tensor]) -> Any:
+        """The tower's own output for rows, grid and keywords as ``told`` gives them."""
+        found = self._visual(rows, grid_thw=grid, return_dict=True, **keywords)
         if self._kind == "video_llama_3":
             found.pooler_output = self._model.model.projector(found.last_hidden_state)
         return found
@@ -79,7 +94,7 @@ class Tower:
         if hasattr(self._visual, "num_grid_per_side"):
             indices, weights = self._table(at, frames, lengths)
             keywords |= {"interp_indices": indices, "interp_weights": weights}
-        if "get_vision_window_index" in inspect.getsource(type(self._visual).forward):
+        if self.windows:
             keywords |= _windows(frames, self._visual.window_size // self.merge // self.patch, self.merge)
         return keywords
 
@@ -95,6 +110,14 @@ class Tower:
         taps, shares = zip(*(_taps(at[:, axis], sizes[:, axis], side) for axis in (0, 1)), strict=True)
         indices = (taps[0][:, :, None] * side + taps[1][:, None, :]).reshape(-1, 4)
         return indices, (shares[0][:, :, None] * shares[1][:, None, :]).reshape(-1, 4)
+
+
+def split(found: Any, counts: Sequence[int]) -> Any:
+    """A tower's output with a tensor for each frame, of ``counts`` groups each, as ``mm_encoder_outputs`` wants it."""
+    found.pooler_output = torch.split(found.pooler_output, counts)
+    if getattr(found, "deepstack_features", None) is not None:
+        found.deepstack_features = [torch.split(each, counts) for each in found.deepstack_features]
+    return found
 
 
 def _grids(frames: Sequence[Groups]) -> list[tuple[int, int]]:

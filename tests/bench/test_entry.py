@@ -21,6 +21,7 @@ MEASURES = {
     "gpu_memory": ("clip.mp4",),
     "gpu_relevance": (),
     "gpu_torch": ("clip.mp4",),
+    "gpu_tower": ("clip.mp4",),
     "memory": (),
     "quality": (),
     "relevance": (),

@@ -20,6 +20,7 @@ from tests.pipeline.vlm_selections import selection_of
 torch = pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", minversion="5.18", reason="needs transformers 5.18")
 
+from foveate.pipeline.vlm import device_rows  # noqa: E402
 from foveate.pipeline.vlm.prompts import prompt_of  # noqa: E402
 from foveate.pipeline.vlm.towers import Tower  # noqa: E402
 from tests.models.vision_language import IMAGE, MAKERS, model_of  # noqa: E402
@@ -269,3 +270,11 @@ def test_rows_are_those_of_the_processor_of_siglip_2() -> None:
     expected = made(images=[picture], return_tensors="np")["pixel_values"][0]
     patches = picture.reshape(4, 16, 6, 16, 3).swapaxes(1, 2).reshape(-1, 16, 16, 3)
     assert np.abs(pixel_rows(patches, made.image_mean, made.image_std) - expected).max() <= 1e-7
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_rows_made_on_a_device_are_the_same(count: int) -> None:
+    patches = np.random.default_rng(0).integers(0, 256, (count, 16, 16, 3), np.uint8)
+    found = device_rows.channel_rows(torch.from_numpy(patches), MEAN, STD, 2)
+    assert found.shape == (count, 1536)
+    assert np.abs(found.numpy() - channel_rows(patches, MEAN, STD, 2)).max(initial=0) <= 1e-6  # a product, rounded
