@@ -17,5 +17,9 @@ class EngineError(FoveateError):
     """The engine asked for cannot run on this machine. The command line exits with 1."""
 
 
+class ModelError(FoveateError):
+    """A vision-language model, or the server that runs it, could not answer. The command line exits with 1."""
+
+
 class SettingsError(FoveateError):
     """A setting or argument is wrong. The command line exits with 2."""

@@ -22,6 +22,7 @@ from foveate.pipeline.sinks import open_sink
 from foveate.pipeline.sinks.json_lines import record_of
 from foveate.pipeline.sinks.shards import concatenated
 from foveate.pipeline.stream import open_stream
+from tests.servers.chat import ChatServer
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = {
@@ -192,3 +193,19 @@ def test_the_example_of_lessons_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     header, *records = (tmp_path / "t.jsonl").read_text().splitlines()
     assert json.loads(header)["config"]["score"]["scorer"] == "linear"
     assert len(records) == 2
+
+
+def test_the_example_of_a_server_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    example = code_with("pictures_of(each")
+    example = example.replace(', source={"frames": 3}, query', ', source={"every": 20, "frames": 3}, query')
+    names: dict[str, Any] = {"open_stream": open_stream}
+    with ChatServer() as server:
+        exec(example.replace("http://localhost:8000", server.address), names)
+    (request,) = server.asked
+    assert [text for text in request["texts"] if "seconds" in text] == [
+        "<0.0 seconds>",
+        "<2.0 seconds>",
+        "<4.0 seconds>",
+    ]
+    assert len(request["pictures"]) > 3
