@@ -39,6 +39,11 @@ def pattern() -> NDArray[np.uint8]:
     return picture
 
 
+def checks() -> NDArray[np.uint8]:
+    """Of 32 pixels: each is one sample of level 5, so that a token of LOD 5 seems to show all, but it is enlarged."""
+    return ((np.add.outer(np.arange(HEIGHT) // 32, np.arange(WIDTH) // 32) % 2) * 200).astype(np.uint8)
+
+
 def frames_of(pictures: Sequence[NDArray[np.uint8]]) -> Iterator[Frame]:
     chroma = np.full((-(-HEIGHT // 2), -(-WIDTH // 2)), 128, np.uint8)
     for index, picture in enumerate(pictures):
@@ -73,6 +78,18 @@ def test_a_still_picture_is_sent_once(kind: Any, settings: Any, pairs: Any) -> N
     assert sent[PATIENCE:36] == [0] * 6
     assert sum(sent[36:]) > 0
     assert sent[36 + PATIENCE :] == [0] * 6
+
+
+@pytest.mark.parametrize(("budget", "merge"), [(1, 1), (3, 1), (12, 2)])
+def test_what_tokens_coarser_than_lod_4_left_is_known_as_well(budget: int, merge: int, pairs: Any) -> None:
+    """The picture takes 4 tokens of LOD 4, or one group of them: lower budgets begin with coarser ones."""
+    allocation = {"memory": "stream", "merge": merge}
+    settings = Settings(budget=budget, query=("dark",), allocation=allocation)
+    coarsest = 0
+    for mine, cpu in pairs(settings).run(frames_of([checks()] * 40)):
+        agree(mine, cpu, f"frame {mine.index}")
+        coarsest = max(coarsest, int(mine.lod.max(initial=0)))
+    assert (coarsest > 4) == (merge == 1)
 
 
 @pytest.mark.parametrize("budget", [20, 34])

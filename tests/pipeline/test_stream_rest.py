@@ -33,6 +33,12 @@ def squeezed(random):
     return random.integers(0, 256, 13)[np.searchsorted(edges, np.arange(WIDTH))][None].repeat(HEIGHT, 0)
 
 
+def checks(random):
+    """Whose squares are samples of a level: a token of its LOD seems to show all of them, but it is enlarged."""
+    side = 2 ** int(random.integers(0, 7))
+    return (np.add.outer(np.arange(HEIGHT) // side, np.arange(WIDTH) // side) % 2) * int(random.integers(50, 256))
+
+
 def chart(random):
     picture = np.full((HEIGHT, WIDTH), int(random.integers(180, 256)), np.uint8)
     for _ in range(int(random.integers(3, 12))):
@@ -61,7 +67,7 @@ def text(random):
     return picture
 
 
-KINDS = (bars, squeezed, chart, noise, gradient, text)
+KINDS = (bars, squeezed, checks, chart, noise, gradient, text)
 
 
 def picture_of(kind, seed):
