@@ -29,11 +29,7 @@ class Groups:
         Raises ValueError where its tokens are no such groups.
         """
         tokens = merge * merge
-        if len(selection) % tokens or (selection.lod.reshape(-1, tokens) != selection.lod[::tokens, None]).any():
-            raise ValueError(
-                f"the model merges {merge}x{merge} tokens, and frame {selection.index} does not hold such groups; "
-                f'open the stream with allocation={{"merge": {merge}}}'
-            )
+        check_groups(selection, merge)
         grid = _ceil(selection.height, PATCH * merge), _ceil(selection.width, PATCH * merge)
         row = np.minimum(_middle(selection.y, selection.lod, merge), grid[0] - 1)
         column = np.minimum(_middle(selection.x, selection.lod, merge), grid[1] - 1)
@@ -50,6 +46,16 @@ class Groups:
         spread = np.empty(len(self.order), np.float32)
         spread[self.order] = np.repeat(values, self.merge * self.merge)
         return spread
+
+
+def check_groups(selection: Selection, merge: int) -> None:
+    """Raises ValueError where the tokens of ``selection`` are no groups of ``merge`` x ``merge``."""
+    tokens = merge * merge
+    if len(selection) % tokens or (selection.lod.reshape(-1, tokens) != selection.lod[::tokens, None]).any():
+        raise ValueError(
+            f"the model merges {merge}x{merge} tokens, and frame {selection.index} does not hold such groups; "
+            f'open the stream with allocation={{"merge": {merge}}}'
+        )
 
 
 def _middle(centre: NDArray[np.int32], lod: NDArray[np.uint8], merge: int) -> NDArray[np.int64]:

@@ -1,0 +1,217 @@
+"""What a reader with stream memory still needs of what it was given: in each cell of the picture, the newest token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.selection import PATCH, Selection, forgets
+from foveate.pipeline.vlm.groups import check_groups
+
+_PER_TOKEN: Final = (
+    "x", "y", "lod", "score", "information", "perspective", "participation", "age", "fresh", "patches",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """N groups of tokens, in the order in which they were given."""
+
+    number: NDArray[np.int64]  # [N], ascending: how many groups were given before it, so that it is never used again
+    frame: NDArray[np.int64]  # [N]: ``index`` of its Selection
+    group: NDArray[np.int64]  # [N]: which group of that Selection, in the Selection's order
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, chosen: NDArray[Any]) -> Given:
+        """Some of them."""
+        return Given(self.number[chosen], self.frame[chosen], self.group[chosen])
+
+
+class Part(NamedTuple):
+    """Some groups of one Selection."""
+
+    selection: Selection  # of these groups alone; without maps, device patches and extras
+    number: NDArray[np.int64]  # [G], as in Given
+
+
+class _State(NamedTuple):
+    """What shows where."""
+
+    cells: NDArray[np.int64]  # [rows, columns]: which of ``live`` shows there, -1: none
+    live: Given
+    shows: NDArray[np.int64]  # [N]: cells in which each still shows, at least 1
+
+    @classmethod
+    def of(cls, cells: NDArray[np.int64], given: Given) -> _State:
+        """Of cells that hold indices into ``given``: what shows nowhere is left out."""
+        counts = np.bincount(cells.ravel() + 1, minlength=len(given) + 1)[1:]
+        lives = counts > 0
+        index = np.concatenate([[-1], np.where(lives, np.cumsum(lives) - 1, -1)])
+        return cls(index[cells + 1], given[lives], counts[lives])
+
+    def without(self, lives: NDArray[np.bool_]) -> _State:
+        """Some taken away, though they show; ``lives`` is bool[N]."""
+        known = np.concatenate([[False], lives])
+        return _State.of(np.where(known[self.cells + 1], self.cells, -1), self.live)
+
+
+class Context:
+    """Which groups of the Selections given so far still count: those that are the newest somewhere in the picture.
+
+    A group is ``merge`` x ``merge`` tokens, one token of the language model, and lives and dies as a whole. Groups that
+    later ones cover are dead, and so are all earlier ones after a keyframe other than a periodic one. So the
+    live groups are never more than the picture has groups of LOD 0, whichever LODs there are, and painting them in
+    order gives what painting all would give.
+
+    With a ``limit`` at most so many live at a time. Where there would be more, those leave that show in the fewest
+    cells, the oldest of these first, and those of the newest Selection last. The reader then misses what they showed
+    until the place is given again, and the stream does not know: choose a limit with room, or a smaller budget.
+
+    Not safe to use from several threads at once.
+    """
+
+    def __init__(self, limit: int | None = None, merge: int = 1) -> None:
+        """``merge`` is the stream's ``allocation.merge``. Raises ValueError for one below 1, or such a limit."""
+        if limit is not None and limit < 1:
+            raise ValueError(f"limit must be at least 1, got {limit}")
+        if merge < 1:
+            raise ValueError(f"merge must be at least 1, got {merge}")
+        self._limit, self._merge = limit, merge
+        self._state = _State(np.empty((0, 0), np.int64), *_NOTHING)
+        self._given = 0
+        self._sent = 0  # groups with lower numbers were sent
+        self._parts: dict[int, Part] = {}  # by their Selection's first number; those with groups yet to be sent
+
+    def __len__(self) -> int:
+        """Live groups."""
+        return len(self._state.live)
+
+    @property
+    def limit(self) -> int | None:
+        """The most that live at a time."""
+        return self._limit
+
+    @property
+    def merge(self) -> int:
+        """Tokens of a group along each side."""
+        return self._merge
+
+    @property
+    def live(self) -> Given:
+        """The groups that still count."""
+        return self._state.live
+
+    def replaces(self, selection: Selection) -> Given:
+        """The live groups that would be dead after ``selection``. Nothing changes. Raises ValueError as ``add``."""
+        return self._dead(self._after(selection))
+
+    def add(self, selection: Selection) -> Given:
+        """Take in the next Selection of a stream. Returns the earlier groups that are dead now.
+
+        Raises ValueError where its tokens are no groups of ``merge`` x ``merge``, and for another size of picture than
+        before without a keyframe.
+        """
+        after = self._after(selection)
+        dead = self._dead(after)
+        count = len(selection) // self._merge**2
+        part = Part(replace(selection, device_patches=None, maps={}, extras={}), self._given + np.arange(count))
+        self._parts[self._given] = part
+        self._state = after
+        self._given += count
+        self._forget_parts()
+        return dead
+
+    def unsent(self) -> list[Part]:
+        """The live groups that were given since ``sent`` was last called, by Selections; those without any left out."""
+        number = self._state.live.number
+        shown = (_of(part, _among(part.number, number), self._merge) for part in self._parts.values())
+        return [part for part in shown if len(part.number)]
+
+    def sent(self) -> None:
+        """Note that the model has got all that is live."""
+        self._sent = self._given
+        self._parts.clear()
+
+    def _dead(self, after: _State) -> Given:
+        before = self._state.live
+        return before[~_among(before.number, after.live.number)]
+
+    def _after(self, selection: Selection) -> _State:
+        check_groups(selection, self._merge)
+        cells, live, _ = self._state
+        if forgets(selection.keyframe) or not cells.size:
+            cells, live = np.full(selection.grid, -1), _NOTHING[0]
+        if cells.shape != selection.grid:
+            sizes = [" x ".join(map(str, grid)) for grid in (cells.shape, selection.grid)]
+            raise ValueError(f"frame {selection.index} has {sizes[1]} cells, and those before it {sizes[0]}")
+        count = len(selection) // self._merge**2
+        after = _State.of(
+            _painted(cells, selection, self._merge, len(live)), _more(live, selection, self._given, count)
+        )
+        over = len(after.live) - (len(after.live) if self._limit is None else self._limit)
+        if over <= 0:
+            return after
+        newest = after.live.number >= self._given
+        lives = np.ones(len(after.live), np.bool_)
+        lives[np.lexsort((after.live.number, after.shows, newest))[:over]] = False
+        return after.without(lives)
+
+    def _forget_parts(self) -> None:
+        """Hold no more than twice what is live."""
+        live = self._state.live
+        first = (live.number - live.group)[live.number >= self._sent]  # ascending
+        starts = np.flatnonzero(np.diff(first, prepend=-1))
+        counts = dict(zip(first[starts].tolist(), np.diff(starts, append=len(first)).tolist(), strict=True))
+        for key, part in list(self._parts.items()):
+            if key not in counts:
+                del self._parts[key]
+            elif 2 * counts[key] < len(part.number):
+                self._parts[key] = _of(part, _among(part.number, live.number), self._merge)
+
+
+_NOTHING: Final = (Given(*[np.empty(0, np.int64)] * 3), np.empty(0, np.int64))
+
+
+def _among(numbers: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of ``numbers`` are among ``others``; both ascending. Many times faster than numpy.isin()."""
+    at = np.searchsorted(others, numbers)
+    found = at < len(others)
+    found[found] = others[at[found]] == numbers[found]
+    return found
+
+
+def _more(live: Given, selection: Selection, given: int, count: int) -> Given:
+    group = np.arange(count)
+    added = given + group, np.full(count, selection.index), group
+    before = live.number, live.frame, live.group
+    return Given(*(np.concatenate(each) for each in zip(before, added, strict=True)))
+
+
+def _painted(cells: NDArray[np.int64], selection: Selection, merge: int, first: int) -> NDArray[np.int64]:
+    """A copy of ``cells``, each group of ``selection`` written over the cells that it covers, from ``first`` on.
+
+    Coarse groups come first; those of one LOD do not overlap.
+    """
+    cells, each = cells.copy(), merge * merge
+    lods = selection.lod[::each].astype(np.int64)
+    rows, columns = ((centre[::each] // (PATCH << lods)) << lods for centre in (selection.y, selection.x))
+    for lod in np.unique(lods)[::-1].tolist():
+        at = np.flatnonzero(lods == lod)
+        reach = np.arange(merge << lod)
+        row = np.minimum(rows[at, None] + reach, cells.shape[0] - 1)
+        column = np.minimum(columns[at, None] + reach, cells.shape[1] - 1)
+        cells[row[:, :, None], column[:, None, :]] = (first + at)[:, None, None]
+    return cells
+
+
+def _of(part: Part, chosen: NDArray[np.bool_], merge: int) -> Part:
+    """Some groups of a Part; ``chosen`` is bool[G]."""
+    tokens = np.repeat(chosen, merge * merge)
+    values = {name: getattr(part.selection, name) for name in _PER_TOKEN}
+    kept: dict[str, Any] = {name: None if value is None else value[tokens] for name, value in values.items()}
+    return Part(replace(part.selection, **kept), part.number[chosen])
