@@ -10,6 +10,7 @@ const FIGURES = [
   ["Changed", (s) => (s.changed === null ? "–" : `${(100 * s.changed).toFixed(0)} %`)],
   ["Received", (s) => s.received.toLocaleString("en")],
   ["Dropped", (s) => s.dropped.toLocaleString("en")],
+  ["Skipped in pauses", (s) => s.skipped.toLocaleString("en")],
   ["Connections", (s) => s.connections.toLocaleString("en")],
 ];
 
