@@ -135,12 +135,12 @@ __device__ inline Pruned prune(const Part& part, int keeps, float price)
 // Rows, columns and nodes of any level.
 __device__ inline int rows_of(const Grid& grid, int level)
 {
-    return level <= TOP ? grid.root_rows << (TOP - level) : upper_length(grid.root_rows, level);
+    return grid.top > TOP && level > TOP ? upper_length(grid.root_rows, level) : grid.root_rows << (TOP - level);
 }
 
 __device__ inline int columns_of(const Grid& grid, int level)
 {
-    return level <= TOP ? grid.root_columns << (TOP - level) : upper_length(grid.root_columns, level);
+    return grid.top > TOP && level > TOP ? upper_length(grid.root_columns, level) : grid.root_columns << (TOP - level);
 }
 
 __device__ inline int nodes_of(const Grid& grid, int level)
@@ -345,7 +345,7 @@ __device__ inline Node child_of(const Node& node, int i)
 // The node's number on its level.
 __device__ inline int code_of(const Grid& grid, const Node& node)
 {
-    if (node.level > TOP) return node.row * columns_of(grid, node.level) + node.column;
+    if (grid.top > TOP && node.level > TOP) return node.row * columns_of(grid, node.level) + node.column;
     return node_at(node.level, node.row, node.column, grid.root_columns);
 }
 
@@ -353,7 +353,7 @@ __device__ inline int code_of(const Grid& grid, const Node& node)
 // order of quadtree.py, in which all first children come before all second ones, from the roots up row by row.
 __device__ inline u64 step_key(const Grid& grid, float rate, int level, int code)
 {
-    int depths = max(TOP - level, 0), rank = code >> (2 * depths), nodes = grid.roots;
+    int depths = grid.top > TOP ? max(TOP - level, 0) : TOP - level, rank = code >> (2 * depths), nodes = grid.roots;
     for (int depth = 1; depth <= depths; depth++, nodes *= 4) rank += ((code >> (2 * (depths - depth))) & 3) * nodes;
     return ((u64)__float_as_uint(rate) << 32) | (0xffffffffu - ((u32)level << 27) - (u32)rank);
 }
@@ -363,7 +363,7 @@ __device__ inline float leaf_error(const Allocate& p, int level, int code)
     if (level == 0) return 0.0f;
     if (level == 1) return p.leaf1[code];
     if (level == 2) return p.leaf2[code];
-    if (level > TOP) return p.upper[upper_start(p.grid.root_rows, p.grid.root_columns, level) + code];
+    if (p.grid.top > TOP && level > TOP) return p.upper[upper_start(p.grid.root_rows, p.grid.root_columns, level) + code];
     return p.leaves[level == 3 ? code : 4 * p.grid.roots + code];
 }
 
@@ -379,16 +379,21 @@ __device__ inline int extra_of(const Grid& grid, const Node& node)
     return extra;
 }
 
+// The error of a child of a node above the roots, which may lie beyond the picture.
+__device__ inline float child_error(const Allocate& p, const Node& child)
+{
+    int inside = is_inside(p.grid, child.level, child.row, child.column);
+    return inside ? leaf_error(p, child.level, code_of(p.grid, child)) : 0.0f;
+}
+
 // What the step at a node gains.
 __device__ inline float gain_of(const Allocate& p, const Node& node, int code)
 {
     if (node.level == 0) return p.kept[code];
+    int below_roots = p.grid.top == TOP || node.level <= TOP;
     float children[4];
     for (int i = 0; i < 4; i++) {
-        Node child = child_of(node, i);
-        int inside = node.level <= TOP || is_inside(p.grid, child.level, child.row, child.column);
-        int number = node.level <= TOP ? 4 * code + i : code_of(p.grid, child);
-        children[i] = inside ? leaf_error(p, child.level, number) : 0.0f;
+        children[i] = below_roots ? leaf_error(p, node.level - 1, 4 * code + i) : child_error(p, child_of(node, i));
     }
     return leaf_error(p, node.level, code) - over_four(children);
 }
@@ -531,9 +536,8 @@ __device__ inline Allocate of_this_frame(const Allocate& given)
     return p;
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid_constant__ Allocate given)
+__device__ __forceinline__ void round_of(const Allocate& p)
 {
-    const Allocate p = of_this_frame(given);
     __shared__ int partial[WARP];
     __shared__ int last;
     Choice* choice = p.conclusion.choice;
@@ -557,4 +561,18 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid
         choice->step = fits ? 1 : 0;
     }
     if (p.round) finish(p, chosen, __ldcg(p.counts + fits), partial);
+}
+
+// Where the roots are the coarsest tokens, as they nearly always are. Then all that is above them, and every loop over the
+// levels, is known to the compiler.
+extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid_constant__ Allocate given)
+{
+    Allocate p = of_this_frame(given);
+    p.grid.top = TOP;
+    round_of(p);
+}
+
+extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate_upper(const __grid_constant__ Allocate given)
+{
+    round_of(of_this_frame(given));
 }

@@ -79,10 +79,13 @@ class RateDistortion:
         self._rounds = [
             struct(**common, round=(np.int32, number), min_gain=(np.float64, min_gain)) for number in range(2)
         ]
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("allocate")
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernels = {above: program.kernel("allocate_upper" if above else "allocate") for above in (False, True)}
+        self._kernel = self._kernels[False]
 
     def reach(self, top: int) -> None:
         """From now on ``top`` is the LOD of the coarsest tokens."""
+        self._kernel = self._kernels[top > TOP_LEVEL]
         for parameters in self._rounds:
             parameters["grid"]["top"] = top
 

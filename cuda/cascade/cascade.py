@@ -113,6 +113,7 @@ class Cascade:
         self._upper = UpperLevels(device, pixels, arrays.upper, self._carry, settings.allocation.merge)
         self._strategy = chosen(device, memory, pixels, arrays, settings, conclusion, stream)
         self._top = TOP_LEVEL  # LOD of the coarsest tokens
+        self._reached = 0  # the budget that it is for
         self._emit = Emit(device, pixels, arrays, reader, settings)
         self._emit.resize(self._outlet.room, self._outlet.patches)
         self.steps: tuple[Step, ...] = (
@@ -240,11 +241,15 @@ class Cascade:
 
     def _reach(self, budget: int) -> None:
         """Let tokens be as coarse as the budget asks."""
+        if budget == self._reached:
+            return
+        self._reached = budget
         top = top_lod(self._settings.allocation, self._pixels.geometry, budget)
         if top != self._top:
             self._top = top
             self._upper.reach(top)
             self._strategy.reach(top)
+            self._emit.reach(top)
 
     def _feed(self, fed: Fed, stream: Stream) -> None:
         arrays = self._arrays

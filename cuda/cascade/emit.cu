@@ -7,6 +7,7 @@
 #include "cascade.cuh"
 
 const int SIDE = 16;           // samples along a token's patch
+const int ONCE = 1 << 30;      // a step beyond everything: the loop is run once at most
 const float FIXATING = 1.0f - 0.9f;  // share of this frame in the fixation map
 const int NEVER = 0x7fffffff;
 
@@ -79,7 +80,8 @@ __device__ inline int repeats_of(const Emit& p, const Token& token, int index)
     return repeats;
 }
 
-// The cells under a token, by each thread every 16th of every 16th row.
+// The cells under a token, by each thread every 16th of every 16th row. UPPER: there may be tokens above TOP; else each
+// thread has one cell at most.
 struct Under {
     int top, left, rows, columns;  // in cells; those off the grid are cut off
 };
@@ -93,7 +95,7 @@ __device__ inline Under cells_under(const Grid& grid, const Token& token)
 
 // What the host reads of token `index` and of those that repeat it: its place, and from the cells under it, which count
 // as emitted from now on, its scores, age and freshness.
-__device__ inline void describe(const Emit& p, const Token& token, int index, int repeats)
+template <int UPPER> __device__ inline void describe(const Emit& p, const Token& token, int index, int repeats)
 {
     __shared__ float sums[SIDE * SIDE / WARP];
     __shared__ int least[SIDE * SIDE / WARP];
@@ -101,10 +103,8 @@ __device__ inline void describe(const Emit& p, const Token& token, int index, in
     const Under under = cells_under(grid, token);
     int cells = grid.rows * grid.columns, age = NEVER, fresh = 0;
     float mean[4] = {};
-#pragma unroll 1
-    for (int y = threadIdx.x / SIDE; y < under.rows; y += SIDE)
-#pragma unroll 1
-        for (int x = threadIdx.x % SIDE; x < under.columns; x += SIDE) {
+    for (int y = threadIdx.x / SIDE; y < under.rows; y += UPPER ? SIDE : ONCE)
+        for (int x = threadIdx.x % SIDE; x < under.columns; x += UPPER ? SIDE : ONCE) {
             int row = under.top + y, column = under.left + x, cell = row * grid.columns + column;
             if (row < grid.inside_rows && column < grid.inside_columns) {
                 for (int i = 0; i < 3; i++) mean[i] += p.scores[i * cells + cell];
@@ -164,9 +164,9 @@ __device__ inline float upper_sample(const Plane& plane, int level, int row, int
 }
 
 // The sample of `level` (not below the base) at a place, which is kept inside.
-__device__ inline float sample_of(const Plane& plane, int level, int row, int column)
+template <int UPPER> __device__ inline float sample_of(const Plane& plane, int level, int row, int column)
 {
-    if (level > TOP) return upper_sample(plane, level, row, column);
+    if (UPPER && level > TOP) return upper_sample(plane, level, row, column);
     int shrink = level - plane.base, columns = plane.columns >> shrink;
     row = min(max(row, 0), (plane.rows >> shrink) - 1);
     column = min(max(column, 0), columns - 1);
@@ -175,19 +175,20 @@ __device__ inline float sample_of(const Plane& plane, int level, int row, int co
 }
 
 // Bilinear, sample centres aligned: `level` enlarged by `factor`, at (row, column) of the enlarged picture.
+template <int UPPER>
 __device__ inline float enlarged(const Plane& plane, int level, int factor, int row, int column)
 {
     float y = ((float)row + 0.5f) / (float)factor - 0.5f, x = ((float)column + 0.5f) / (float)factor - 0.5f;
     int top = (int)floorf(y), left = (int)floorf(x);
     float down = y - (float)top, across = x - (float)left;
-    float upper = sample_of(plane, level, top, left) * (1.0f - across) + sample_of(plane, level, top, left + 1) * across;
+    float upper = sample_of<UPPER>(plane, level, top, left) * (1.0f - across) + sample_of<UPPER>(plane, level, top, left + 1) * across;
     float lower =
-        sample_of(plane, level, top + 1, left) * (1.0f - across) + sample_of(plane, level, top + 1, left + 1) * across;
+        sample_of<UPPER>(plane, level, top + 1, left) * (1.0f - across) + sample_of<UPPER>(plane, level, top + 1, left + 1) * across;
     return upper * (1.0f - down) + lower * down;
 }
 
 // Shows the reader this block's slice of the token, in one plane.
-__device__ inline void paint(const Emit& p, const Token& token, int index)
+template <int UPPER> __device__ inline void paint(const Emit& p, const Token& token, int index)
 {
     Plane plane = plane_of(p, index);
     int side = SIDE << token.lod >> plane.base, factor = token.lod > plane.base ? 1 << (token.lod - plane.base) : 1;
@@ -196,20 +197,18 @@ __device__ inline void paint(const Emit& p, const Token& token, int index)
     for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < rows * columns; i += gridDim.y * blockDim.x) {
         int row = top + i / columns, column = left + i % columns;
         float value = factor == 1 ? (float)plane.pixels[row * plane.columns + column]
-                                  : enlarged(plane, token.lod, factor, row, column) + 0.5f;
+                                  : enlarged<UPPER>(plane, token.lod, factor, row, column) + 0.5f;
         p.reader[index][row * across + column] = (u8)value;
     }
 }
 
 // The cells of which the reader now holds something, and the tiles whose error has to be found anew.
-__device__ inline void mark(const Emit& p, const Token& token)
+template <int UPPER> __device__ inline void mark(const Emit& p, const Token& token)
 {
     const Grid& grid = p.grid;
     const Under under = cells_under(grid, token);
-#pragma unroll 1
-    for (int y = threadIdx.x / SIDE; y < under.rows; y += SIDE)
-#pragma unroll 1
-        for (int x = threadIdx.x % SIDE; x < under.columns; x += SIDE) {
+    for (int y = threadIdx.x / SIDE; y < under.rows; y += UPPER ? SIDE : ONCE)
+        for (int x = threadIdx.x % SIDE; x < under.columns; x += UPPER ? SIDE : ONCE) {
             int row = under.top + y, column = under.left + x, cell = row * grid.columns + column;
             p.seen[cell] = PAINTED | (1 + token.lod);
             if (p.participation) p.marked[cell] = p.participation[cell];
@@ -223,6 +222,7 @@ __device__ inline u8 to_byte(float value)
 }
 
 // One pixel of the token's patch per thread, also for those that repeat the token.
+template <int UPPER>
 __device__ inline void sample_patch(const Emit& p, const Token& token, int index, int repeats)
 {
     int y = threadIdx.x / SIDE, x = threadIdx.x % SIDE;
@@ -230,7 +230,7 @@ __device__ inline void sample_patch(const Emit& p, const Token& token, int index
     for (int i = 0; i < 3; i++) {
         Plane plane = plane_of(p, i);
         int row = token.row * SIDE + y, column = token.column * SIDE + x;
-        value[i] = token.lod >= plane.base ? sample_of(plane, token.lod, row, column) : enlarged(plane, plane.base, 2, row, column);
+        value[i] = token.lod >= plane.base ? sample_of<UPPER>(plane, token.lod, row, column) : enlarged<UPPER>(plane, plane.base, 2, row, column);
     }
     for (int left = repeats; left; left &= left - 1) {
         u8* out = p.patches + 3 * ((index + __ffs(left) - 1) * SIDE * SIDE + threadIdx.x);
@@ -241,8 +241,7 @@ __device__ inline void sample_patch(const Emit& p, const Token& token, int index
     }
 }
 
-// At most 32 registers: what few tokens need must not cost the others room.
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit(const __grid_constant__ Emit p)
+template <int UPPER> __device__ __forceinline__ void emit_token(const Emit& p)
 {
     int count = p.header->count;
     int index = blockIdx.x;
@@ -265,9 +264,20 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit(const __grid_co
     int repeats = repeats_of(p, token, index);
     if (!repeats) return;
     if (p.reader[0])
-        for (int i = 0; i < 3; i++) paint(p, token, i);
+        for (int i = 0; i < 3; i++) paint<UPPER>(p, token, i);
     if (blockIdx.y) return;
-    if (p.reader[0]) mark(p, token);
-    if (p.patches) sample_patch(p, token, index, repeats);
-    describe(p, token, index, repeats);
+    if (p.reader[0]) mark<UPPER>(p, token);
+    if (p.patches) sample_patch<UPPER>(p, token, index, repeats);
+    describe<UPPER>(p, token, index, repeats);
+}
+
+extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit(const __grid_constant__ Emit p)
+{
+    emit_token<0>(p);
+}
+
+// Where there may be tokens above TOP.
+extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit_upper(const __grid_constant__ Emit p)
+{
+    emit_token<1>(p);
 }

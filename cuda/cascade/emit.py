@@ -36,7 +36,9 @@ class Emit:
         pair, three = (np.uint64, (2,)), (np.uint64, (3,))
         self._blocks = 0, _SLICES if reader else 1
         self._record = arrays.record.pointer
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("emit")
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernels = {above: program.kernel("emit_upper" if above else "emit") for above in (False, True)}
+        self._kernel = self._kernels[False]
         self._parameters = struct(
             frame=(np.uint64, pixels.frame.pointer),
             choice=(np.uint64, arrays.choice.pointer),
@@ -69,6 +71,10 @@ class Emit:
         for name, offset in offsets(most).items():
             self._parameters["columns"][name] = self._record + offset
         self._parameters["patches"] = patches.pointer if patches else 0
+
+    def reach(self, top: int) -> None:
+        """From now on ``top`` is the LOD of the coarsest tokens."""
+        self._kernel = self._kernels[top > TOP_LEVEL]
 
     def ask(self, participation: DeviceArray | None) -> None:
         """From now on give each token its mean of ``participation``, float32[grid]."""
