@@ -153,7 +153,7 @@ def test_with_a_small_budget_it_takes_longer_and_the_readers_picture_gets_better
     """A quadtree with four tokens for each of at most 300 cells, for each of 5 LODs, is more than ever is sent.
 
     Errors may rise by 2 grey values squared: the finer of two tokens at times shows a few of 300 cells less well, as a
-    thin line beside its border. Of checks of the size of its samples those are all cells of a token: a 25th of the whole.
+    thin line beside its border. Of checks as large as its samples it is all cells of a token: a 25th of the whole.
     """
     frames = 5 * 4 * 300 // budget
     picture = picture_of(kind, seed)
