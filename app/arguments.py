@@ -123,7 +123,7 @@ def parse_call(target: Callable[..., Any], arguments: Sequence[str], command: st
     def later(*positional: Any, **named: Any) -> Callable[[], Any]:
         return functools.partial(target, *positional, **named)
 
-    call: Callable[[], Any] = parse(later, arguments, command)
+    call: Callable[[], Any] = parse(later, _with_times(arguments), command)
     return call
 
 

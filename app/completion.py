@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from tyro.conf import Positional, arg
 from tyro.extras import subcommand_cli_from_dict
 
+from foveate.app.ask.arguments import ask
 from foveate.app.doctor import doctor
 from foveate.app.exits import Exit
 from foveate.app.fit_pca import fit_pca
@@ -51,6 +52,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
     return {
         "run": run_flags(Settings()),
         "live": live_flags(Settings()),
+        "ask": ask,
         "bench": bench,
         "fit-scorer": fit,
         "doctor": doctor,

@@ -61,6 +61,7 @@ def examine() -> dict[str, Any]:
             for name, packages in installed.items()
         },
         "queries": probes.vocabulary(),
+        "models": probes.models(),
         "presets": {name: str(path) for name, path in presets().items()},
     }
 
@@ -84,6 +85,7 @@ def _report(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
     yield "Extras", [_extra(name, extra) for name, extra in facts["extras"].items()]
     understood = ", ".join("/".join(words) for words in facts["queries"])
     yield "Queries", [(True, "attributes", f"understands, without a model: {understood}")]
+    yield "Models", _models(facts["models"])
     yield "Presets", [(True, name, path) for name, path in facts["presets"].items()]
 
 
@@ -118,6 +120,16 @@ def _video(video: Mapping[str, Any]) -> list[Line]:
         (None, "libraries", f"PyAV {video['pyav']} with FFmpeg {video['ffmpeg']}"),
         (not absent, "reads", ", ".join(present) + (f"; not {', '.join(absent)}" if absent else "")),
         (browsers, "overlay", ", ".join(encoders) + ("" if browsers else "; no H.264, which browsers play")),
+    ]
+
+
+def _models(models: Mapping[str, Any]) -> list[Line]:
+    """For whom ``foveate ask`` chooses tokens."""
+    versions = f"transformers {models['tried'][0]} or later, tried up to {models['tried'][-1]}"
+    installed = f"{models['transformers']} is installed" if models["transformers"] else "none is installed"
+    return [
+        (bool(models["transformers"]), "folders", f"with {versions}, {installed}: {', '.join(models['families'])}"),
+        (True, "servers", "any that takes pictures by OpenAI's protocol"),
     ]
 
 

@@ -26,6 +26,7 @@ where something is relevant, and looks again only where something changed.
 
   run SOURCE      choose the tokens of every frame of a video
   live SOURCE...  the same for cameras and network streams, for weeks, with a page to watch
+  ask SOURCE "question"  ask a vision-language model about a video, at a fraction of its tokens
   bench FILE...   compare the speed with that of bare decoding
   fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
   doctor          what this machine can do, and what is missing, and why
@@ -121,6 +122,21 @@ def _live(arguments: Sequence[str], console: Console) -> int:
     return live(parsed, console)
 
 
+def _ask(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.addresses import hide_in_title
+    from foveate.app.arguments import parse_call
+    from foveate.app.ask.arguments import ask
+
+    parsed = parse_call(ask, arguments, "ask")()
+    console.learn(parsed.address)
+    hide_in_title(arguments)
+    _leave_processors_to_the_decoder()
+    from foveate.app.ask.command import answer
+    from foveate.pipeline.stream import open_stream
+
+    return answer(parsed, open_stream, console)
+
+
 def _bench(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.arguments import parse_call
     from foveate.bench.command import bench
@@ -167,6 +183,7 @@ def _leave_processors_to_the_decoder() -> None:
 _COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
     "run": _run,
     "live": _live,
+    "ask": _ask,
     "bench": _bench,
     "fit-scorer": _fit_scorer,
     "doctor": _doctor,

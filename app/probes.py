@@ -104,6 +104,13 @@ def vocabulary() -> list[list[str]]:
     return [list(words) for words in SYNONYMS]
 
 
+def models() -> dict[str, Any]:
+    """Which vision-language models fit by their patches, and the versions of transformers that were tried."""
+    from foveate.pipeline.vlm.families import FAMILIES, TRIED
+
+    return {"families": list(FAMILIES), "tried": list(TRIED), "transformers": _version("transformers")}
+
+
 def extras() -> dict[str, dict[str, str | None]]:
     """For each optional extra, its packages and their installed versions; None where one is missing."""
     found: dict[str, dict[str, str | None]] = {}

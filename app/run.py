@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from foveate.app.arguments import RunArguments
 from foveate.app.console import Console
-from foveate.app.exits import Exit
+from foveate.app.damage import conclude
 from foveate.app.inputs import refuse_inputs
 from foveate.app.progress import progress
 from foveate.app.signals import Interruption, interruptible
@@ -122,12 +122,7 @@ def _bar(stream: Stream, arguments: RunArguments, outputs: Sequence[str]) -> tup
 
 def _conclude(stream: Stream, arguments: RunArguments, tally: Tally, console: Console) -> int:
     """Say what was done and what was lost."""
-    damage = stream.damage
     if not arguments.quiet:
         files = [name for name in (*arguments.out, *_pictures(arguments)) if name != _STANDARD_OUTPUT]
         print_summary(tally, stream.report(), files)
-    if not damage.frames and not damage.messages:
-        return Exit.DONE
-    first = f" ({damage.messages[0]})" if damage.messages else ""
-    console.warn(f"the source is damaged: {damage.frames} pictures or packets could not be decoded{first}")
-    return Exit.DAMAGED
+    return conclude(stream.damage, console)

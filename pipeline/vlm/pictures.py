@@ -22,7 +22,7 @@ PIXELS: Final = 32 * 32
 """Pixels that a language-model token stands for, if nothing else is said."""
 MOST_CROPS: Final = 3
 _QUALITY: Final = 90  # of JPEG, of 100
-_THUMBNAIL: Final = 0.25  # share of the budget that the whole picture gets where there are sharp parts too
+_THUMBNAIL: Final = 0.25  # least share of the budget that the whole picture gets beside sharp parts
 _FINEST_LODS: Final = 1  # tokens up to this LOD say where the parts lie
 _FAINT: Final = 0.1  # what takes part less than this, at most, is no reason for a part
 _SHARE: Final = 0.5  # of the highest participation; tokens with less do not count
@@ -90,11 +90,10 @@ def pictures_of(
         raise ValueError(f"rgb must be of shape {(selection.height, selection.width, 3)}, got {frame.shape}")
     if tokens_of(selection.width, selection.height, pixels_per_token) <= budget:
         return [_whole(frame, budget, pixels_per_token)]
-    thumbnail = _whole(frame, max(1, round(budget * _THUMBNAIL)), pixels_per_token)
-    boxes = _parts(_interest(selection, gaze), frame.shape, budget - thumbnail.tokens, pixels_per_token)
-    if not boxes:
-        return [_whole(frame, budget, pixels_per_token)]
-    return [thumbnail, *(_crop(frame, box, pixels_per_token) for box in boxes)]
+    least = _whole(frame, max(1, round(budget * _THUMBNAIL)), pixels_per_token)
+    boxes = _parts(_interest(selection, gaze), frame.shape, budget - least.tokens, pixels_per_token)
+    crops = [_crop(frame, box, pixels_per_token) for box in boxes]
+    return [_whole(frame, budget - sum(crop.tokens for crop in crops), pixels_per_token), *crops]
 
 
 def _whole(frame: NDArray[np.uint8], budget: int, pixels_per_token: int) -> Picture:

@@ -23,7 +23,7 @@ _MARK: Final = "@@answer@@"  # stands for an answer, to find what a chat templat
 class Reader:
     """Hands Selections to a vision-language model of transformers; only the chosen patches enter it.
 
-    ``model`` is one of the families in ``towers.FAMILIES``, ``processor`` its processor, of which the tokenizer, the
+    ``model`` is one of the families in ``families.FAMILIES``, ``processor`` its processor, of which the tokenizer, the
     chat template, and the image processor's mean and deviation are used. ``exact`` positions in the vision tower are
     the tokens' centres, else those of the cells that hold them, whole numbers as in training. ``stamp`` is the text
     before each picture, a format of its time in seconds; "" for none. Raises ValueError for a model that does not fit.

@@ -10,19 +10,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from foveate.pipeline.vlm.families import refusal
 from foveate.pipeline.vlm.groups import Groups
-
-FAMILIES: Final = (
-    "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe", "glm46v",
-    "video_llama_3",
-)  # fmt: skip
-"""``model_type`` of the configurations that fit."""
 
 
 class Tower:
@@ -31,8 +26,8 @@ class Tower:
     def __init__(self, model: Any) -> None:
         """Raises ValueError, in one line, for a model that does not fit."""
         kind = getattr(model.config, "model_type", type(model).__name__)
-        if kind not in FAMILIES:
-            raise ValueError(f"models of type {kind!r} do not fit; those of {', '.join(FAMILIES)} do")
+        if (why := refusal(kind)) is not None:
+            raise ValueError(why)
         self._kind = kind
         self._model = model
         self._visual = model.model.vision_model if kind == "video_llama_3" else model.model.visual

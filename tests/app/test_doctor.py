@@ -23,9 +23,11 @@ def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["arrays"]["numpy"] == numpy.__version__
     assert facts["arrays"]["opencv"] == cv2.__version__
     assert facts["video"]["decoders"]["h264"] is True  # the sample clips are in H.264
-    assert {"clip", "cuda", "ocr", "parquet", "plot", "web"} == facts["extras"].keys()
+    assert {"clip", "cuda", "ocr", "parquet", "plot", "vlm", "web"} == facts["extras"].keys()
     assert ["still", "static", "unmoving", "stationary", "motionless"] in facts["queries"]
     assert {"grey", "gray"} <= set(next(words for words in facts["queries"] if words[0] == "grey"))
+    assert {"qwen2_5_vl", "qwen3_vl", "glm4v"} <= set(facts["models"]["families"])
+    assert facts["models"]["tried"][0] == "5.18.0"
     assert {"default", "stream"} <= facts["presets"].keys()
 
 
@@ -33,7 +35,7 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    for title in ("Machine", "Engines", "Video", "Extras", "Queries", "Presets"):
+    for title in ("Machine", "Engines", "Video", "Extras", "Queries", "Models", "Presets"):
         assert f"{title}\n" in out
     assert "red/crimson/scarlet/maroon/burgundy, orange, yellow/gold/golden" in out
 

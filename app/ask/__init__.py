@@ -1,0 +1,1 @@
+"""``foveate ask``: a question about a video, answered by a vision-language model."""

@@ -1,0 +1,101 @@
+"""The flags of ``foveate ask``, checked, as one plain object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import ValidationError
+from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
+
+from foveate.app.addresses import resolved
+from foveate.app.complaints import check_count, complaint
+from foveate.app.flags import spelling
+from foveate.app.live.quantities import seconds_in
+from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.query.question import queries_in
+from foveate.pipeline.settings import Settings
+
+_MOST_FRAMES: Final = 10_000
+_MOST_BUDGET: Final = 100_000  # language-model tokens
+_MOST_WORDS: Final = 1_000_000
+_SOURCE = "A video file, a picture, numbered pictures, or with --every what foveate live takes."
+_QUESTION = "What to ask."
+_MODEL = "A folder with a model of transformers; with --server, the name that the server knows it by."
+_SERVER = "The address of a server that speaks OpenAI's protocol, such as http://localhost:8000."
+_KEY_ENV = "The environment variable that holds the server's key."
+_FPS = "Look at so many frames a second."
+_FRAMES = "Look at so many frames at most, with --every at the latest ones."
+_BUDGET = "Language-model tokens for each frame."
+_QUERY = "What to look for, instead of what the question's words name; see foveate run. May be given again."
+_START = "Look at what is shown from this time on, such as 12.5 or 1:02:03.5; negative: before the end."
+_END = "Look at what is shown before this time."
+_EVERY = "Of a live source: ask about its latest frames every 10s, 5m and so on, until Ctrl-C."
+_MAX_TOKENS = "Tokens that an answer may have."
+_PIXELS = "With --server: pixels that a language-model token stands for, 28 * 28 = 784 with Qwen2.5-VL."
+_QUIET = "Only the answer; only warnings and errors beside it."
+
+
+@dataclass(frozen=True, slots=True)
+class AskArguments:
+    """One ``foveate ask``."""
+
+    address: str
+    question: str
+    model: str
+    server: str | None
+    key_variable: str
+    budget: int  # language-model tokens for each frame
+    most_frames: int
+    most_words: int  # tokens of an answer
+    pixels_per_token: int
+    every: float | None  # seconds
+    quiet: bool
+    tree: dict[str, Any]  # settings as plain data, without what the model decides
+
+    def settings(self, merge: int, tokens: int, patches: bool) -> Settings:
+        """The stream's, for ``tokens`` tokens a frame in groups of ``merge`` x ``merge``. Raises SettingsError."""
+        decided = {"budget": tokens, "patches": patches, "allocation": {"merge": merge}}
+        try:
+            return Settings.model_validate(self.tree | decided)
+        except ValidationError as error:
+            raise SettingsError(complaint(error, spelling)) from error
+
+
+def ask(
+    source: Annotated[Positional[str], arg(metavar="SOURCE", help=_SOURCE)],
+    question: Annotated[Positional[str], arg(metavar="QUESTION", help=_QUESTION)],
+    model: Annotated[str, arg(metavar="DIR|NAME", help=_MODEL)],
+    server: Annotated[str | None, arg(metavar="URL", help=_SERVER, help_behavior_hint="")] = None,
+    key_env: Annotated[str, arg(metavar="NAME", help=_KEY_ENV)] = "OPENAI_API_KEY",
+    fps: Annotated[float, arg(metavar="X", help=_FPS)] = 1.0,
+    frames: Annotated[int, arg(metavar="N", help=_FRAMES)] = 16,
+    budget: Annotated[int, arg(metavar="N", help=_BUDGET, aliases=["-b"])] = 68,
+    query: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="TEXT", help=_QUERY, help_behavior_hint="")]] = (),
+    start: Annotated[str | None, arg(metavar="TIME", help=_START, help_behavior_hint="")] = None,
+    end: Annotated[str | None, arg(metavar="TIME", help=_END, help_behavior_hint="")] = None,
+    every: Annotated[str | None, arg(metavar="TIME", help=_EVERY, help_behavior_hint="")] = None,
+    max_tokens: Annotated[int, arg(metavar="N", help=_MAX_TOKENS)] = 256,
+    pixels_per_token: Annotated[int, arg(metavar="N", help=_PIXELS)] = 32 * 32,
+    quiet: FlagCreatePairsOff[Annotated[bool, arg(help=_QUIET, aliases=["-q"], help_behavior_hint="")]] = False,
+) -> AskArguments:
+    """Ask a vision-language model about a video: only the chosen tokens of its frames are given to it.
+    $ foveate ask clip.mp4 "What are the people doing?" --model Qwen3-VL-4B-Instruct
+    $ foveate ask clip.mp4 "Who is moving?" --server http://localhost:8000 --model Qwen/Qwen3-VL-4B-Instruct
+    $ foveate ask rtsp://camera/stream "Is anyone at the door?" --every 10s --model Qwen3-VL-4B-Instruct
+    """
+    if not question.strip():
+        raise SettingsError("QUESTION must have words, got an empty one")
+    check_count("frames", frames, most=_MOST_FRAMES)
+    check_count("budget", budget, most=_MOST_BUDGET)
+    check_count("max-tokens", max_tokens, most=_MOST_WORDS)
+    check_count("pixels-per-token", pixels_per_token, least=64, most=1 << 16)
+    seconds = None if every is None else seconds_in(every, "--every")
+    looked: dict[str, Any] = {"fps": fps, "frames": None if seconds is not None else frames, "start": start, "end": end}
+    tree = {"query": query or queries_in(question), "source": looked}
+    address = source if seconds is None else resolved(source)
+    arguments = AskArguments(
+        address, question, model, server, key_env, budget, frames, max_tokens, pixels_per_token, seconds, quiet, tree
+    )
+    arguments.settings(1, budget, False)
+    return arguments

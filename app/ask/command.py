@@ -1,0 +1,149 @@
+"""``foveate ask``: frames in, an answer out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from foveate.app.ask.arguments import AskArguments
+from foveate.app.ask.readers import Answering, Cost, open_model
+from foveate.app.console import Console
+from foveate.app.damage import conclude
+from foveate.app.exits import Exit
+from foveate.app.signals import Interruption, interruptible
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.frames import Damage, FrameView
+from foveate.pipeline.live.target import is_live
+from foveate.pipeline.selection import Selection
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.schemes import may_end
+from foveate.pipeline.stream import Expected
+
+
+class Stream(Protocol):
+    """What is needed of foveate.pipeline.stream.Stream."""
+
+    @property
+    def frame(self) -> FrameView | None:
+        """Of the latest Selection."""
+
+    @property
+    def damage(self) -> Damage:
+        """What the source has lost so far."""
+
+    def __iter__(self) -> Iterator[Selection]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
+    ) -> None: ...
+
+
+class Opener(Protocol):
+    """What is needed of foveate.pipeline.stream.open_stream."""
+
+    def __call__(self, source: str, settings: Settings, /, *, expect: Expected | None) -> Stream: ...
+
+
+@dataclass
+class _Asked:
+    """What the next question is about, and what it costs."""
+
+    times: list[float] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+
+    def add(self, seconds: float, cost: Cost, most: int) -> None:
+        """One more frame; ``most`` of them count, the latest."""
+        self.times, self.costs = [*self.times, seconds][-most:], [*self.costs, cost][-most:]
+
+    def __str__(self) -> str:
+        spent, whole = (sum(each) for each in zip(*self.costs, strict=True))
+        frames = "1 frame" if len(self.times) == 1 else f"{len(self.times)} frames"
+        return (
+            f"{frames}, {self.times[0]:.1f} to {self.times[-1]:.1f} s: {spent:,} of {whole:,} language-model tokens "
+            f"({spent / whole:.1%})"
+        )
+
+
+def answer(arguments: AskArguments, open_stream: Opener, console: Console) -> int:
+    """Write the answer, or one after the other, and say on standard error what it costs. Returns the exit code.
+
+    Raises SourceError, SettingsError, EngineError, ModelError, and BrokenPipeError where the reader went away.
+    """
+    _check_source(arguments)
+    model = open_model(arguments)
+    settings = arguments.settings(model.merge, model.tokens, model.patches)
+    expect: Expected = "file" if arguments.every is None else "live"
+    asked = _Asked()
+    with Interruption() as interruption:
+        try:
+            if not arguments.quiet:
+                console.say(_looking(settings))
+            with interruptible(lambda: open_stream(arguments.address, settings, expect=expect)) as stream:
+                _follow(arguments, stream, model, asked, interruption.check, console)
+        except KeyboardInterrupt:
+            console.say("interrupted")
+            return interruption.code
+    return conclude(stream.damage, console) if arguments.every is None else Exit.DONE
+
+
+def _check_source(arguments: AskArguments) -> None:
+    """Raise SourceError for a live source where a file is wanted, and the other way round."""
+    live = is_live(arguments.address)
+    if arguments.every is None and live and not may_end(arguments.address):
+        raise SourceError(
+            f"{shown(arguments.address)} is a live source; --every 10s asks about its latest frames, again and again"
+        )
+    if arguments.every is not None and not live:
+        raise SourceError(f"{shown(arguments.address)} is not live, and --every is for live sources; leave it out")
+
+
+def _looking(settings: Settings) -> str:
+    wanted = ", ".join(map(repr, settings.query))
+    return f"looking for {wanted}" if wanted else "looking for nothing in particular: no word names an attribute"
+
+
+def _follow(
+    arguments: AskArguments,
+    stream: Stream,
+    model: Answering,
+    asked: _Asked,
+    check: Callable[[], None],
+    console: Console,
+) -> None:
+    """Read the frames, and ask when it is time: at the end, of a live source each time that ``every`` has passed."""
+    due = None if arguments.every is None else time.monotonic() + arguments.every
+    told = 0  # frames that came since the latest answer
+    for selection in stream:
+        asked.add(selection.time, model.add(selection, stream.frame), arguments.most_frames)
+        told += 1
+        check()
+        if arguments.every is not None and due is not None and time.monotonic() >= due:
+            _answer(arguments, model, asked, console)
+            due, told = time.monotonic() + arguments.every, 0
+    if not asked.times:
+        raise SourceError(f"{shown(arguments.address)} has no frame to ask about")
+    if told:
+        _answer(arguments, model, asked, console)
+
+
+def _answer(arguments: AskArguments, model: Answering, asked: _Asked, console: Console) -> None:
+    """Print one answer as it comes."""
+    if not arguments.quiet:
+        console.say(str(asked))
+    begun = False
+    try:
+        for piece in model.answer(arguments.question):
+            print(_printable(piece), end="", flush=True)
+            begun = True
+    finally:
+        if begun:
+            print(flush=True)
+
+
+def _printable(text: str) -> str:
+    """Without what could steer a terminal."""
+    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
