@@ -33,6 +33,7 @@ _END = "Look at what is shown before this time."
 _EVERY = "Of a live source: ask about its latest frames every 10s, 5m and so on, until Ctrl-C."
 _MAX_TOKENS = "Tokens that an answer may have."
 _PIXELS = "With --server: pixels that a language-model token stands for, 28 * 28 = 784 with Qwen2.5-VL."
+_DEBUG = "Show the traceback of an error."
 _QUIET = "Only the answer; only warnings and errors beside it."
 
 
@@ -77,6 +78,7 @@ def ask(
     every: Annotated[str | None, arg(metavar="TIME", help=_EVERY, help_behavior_hint="")] = None,
     max_tokens: Annotated[int, arg(metavar="N", help=_MAX_TOKENS)] = 256,
     pixels_per_token: Annotated[int, arg(metavar="N", help=_PIXELS)] = 32 * 32,
+    debug: FlagCreatePairsOff[Annotated[bool, arg(help=_DEBUG, help_behavior_hint="")]] = False,
     quiet: FlagCreatePairsOff[Annotated[bool, arg(help=_QUIET, aliases=["-q"], help_behavior_hint="")]] = False,
 ) -> AskArguments:
     """Ask a vision-language model about a video: only the chosen tokens of its frames are given to it.

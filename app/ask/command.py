@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,10 +17,12 @@ from foveate.app.exits import Exit
 from foveate.app.signals import Interruption, interruptible
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, FrameView
+from foveate.pipeline.live.source import FiniteError
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.remote.feed import EndlessError
 from foveate.pipeline.sources.schemes import may_end
 from foveate.pipeline.stream import Expected
 
@@ -76,13 +79,12 @@ def answer(arguments: AskArguments, open_stream: Opener, console: Console) -> in
     _check_source(arguments)
     model = open_model(arguments)
     settings = arguments.settings(model.merge, model.tokens, model.patches)
-    expect: Expected = "file" if arguments.every is None else "live"
     asked = _Asked()
     with Interruption() as interruption:
         try:
             if not arguments.quiet:
                 console.say(_looking(settings))
-            with interruptible(lambda: open_stream(arguments.address, settings, expect=expect)) as stream:
+            with interruptible(lambda: _opened(arguments, open_stream, settings)) as stream:
                 _follow(arguments, stream, model, asked, interruption.check, console)
         except KeyboardInterrupt:
             console.say("interrupted")
@@ -94,11 +96,28 @@ def _check_source(arguments: AskArguments) -> None:
     """Raise SourceError for a live source where a file is wanted, and the other way round."""
     live = is_live(arguments.address)
     if arguments.every is None and live and not may_end(arguments.address):
-        raise SourceError(
-            f"{shown(arguments.address)} is a live source; --every 10s asks about its latest frames, again and again"
-        )
+        raise _is_live(arguments)
     if arguments.every is not None and not live:
-        raise SourceError(f"{shown(arguments.address)} is not live, and --every is for live sources; leave it out")
+        raise _is_file(arguments)
+
+
+def _is_live(arguments: AskArguments) -> SourceError:
+    name = shown(arguments.address)
+    return SourceError(f"{name} is a live source; --every 10s asks about its latest frames, again and again")
+
+
+def _is_file(arguments: AskArguments) -> SourceError:
+    return SourceError(f"{shown(arguments.address)} is not live, and --every is for live sources; leave it out")
+
+
+def _opened(arguments: AskArguments, open_stream: Opener, settings: Settings) -> Stream:
+    """The source; what an address by HTTP leads to is known only now."""
+    try:
+        return open_stream(arguments.address, settings, expect="file" if arguments.every is None else "live")
+    except EndlessError:
+        raise _is_live(arguments) from None
+    except FiniteError:
+        raise _is_file(arguments) from None
 
 
 def _looking(settings: Settings) -> str:
@@ -145,5 +164,7 @@ def _answer(arguments: AskArguments, model: Answering, asked: _Asked, console: C
 
 
 def _printable(text: str) -> str:
-    """Without what could steer a terminal."""
-    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+    """Without what could steer a terminal; ? for what standard output's encoding does not have."""
+    coding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    kept = "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+    return kept.encode(coding, "replace").decode(coding)

@@ -220,6 +220,28 @@ def test_as_a_process_it_streams_the_answer(
     assert chat.asked[0]["key"] == f"Bearer {KEY}"
 
 
+def test_what_the_terminal_cannot_show_ends_nothing(
+    chat: ChatServer, clip: str, foveate: Callable[..., tuple[int, str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = ["--server", chat.address, "--model", "tiny", "--frames", "1", "-q"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    assert foveate("ask", clip, "?", *served, env=plain) == (0, "Some people walk ? slowly.\n", "")
+    chat.words = ("\x1b]0;title\x07", "a\tb", "\nc")
+    assert main(["ask", clip, "?", *served]) == 0
+    assert capsys.readouterr().out == "]0;titlea\tb\nc\n"
+
+
+def test_what_an_address_leads_to_decides_whether_every_is_wanted(
+    mjpeg: Any, server: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = ["?", "--server", "http://127.0.0.1:9", "--model", "tiny"]
+    assert main(["ask", f"http://127.0.0.1:{mjpeg.port}/stream?rate=25", *served]) == 1
+    assert "is a live source; --every 10s asks about its latest frames" in line(capsys)
+    files = server("files.py", "sample_videos")
+    assert main(["ask", f"http://127.0.0.1:{files.port}/ranges/tree.mp4", *served, "--every", "1s"]) == 1
+    assert "is not live, and --every is for live sources; leave it out" in line(capsys)
+
+
 def test_a_live_source_is_asked_about_again_until_ctrl_c(chat: ChatServer, mjpeg: Any, start: Any) -> None:
     served = ["--server", chat.address, "--model", "tiny", "--frames", "2", "--fps", "10", "--every", "1s"]
     process = start("ask", f"http://127.0.0.1:{mjpeg.port}/stream?rate=25", "What is it?", *served)

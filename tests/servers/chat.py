@@ -64,6 +64,7 @@ class ChatServer:
         self.behaviours = list(behaviours or ("answer",))
         self.asked: list[dict[str, Any]] = []
         self.tries = 0
+        self.words = WORDS
         self.over = threading.Event()
         server = self
 
@@ -151,7 +152,7 @@ class ChatServer:
 
     def _pieces(self, send: Any, behaviour: str) -> None:
         send(b": welcome\n\n" + event(None))
-        for word in WORDS:
+        for word in self.words:
             whole = event(word)
             send(whole[:9])  # events need not come in one piece
             send(whole[9:])

@@ -44,6 +44,10 @@ _PUSHED: Final = "multipart/x-mixed-replace"  # what cameras send: one JPEG afte
 _OPTIONS: Final = {"pattern_type": "none", "protocol_whitelist": "data"}
 
 
+class EndlessError(SourceError):
+    """The address leads to a live stream, which no file reader could end."""
+
+
 class RemoteFeed(ContainerFeed):
     """One video stream of a file on a server. See ``Feed``."""
 
@@ -71,9 +75,9 @@ class RemoteFeed(ContainerFeed):
         """Raise SourceError for what is no file, or none that can be read from a server."""
         file = self._file
         if file.head.startswith(_PLAYLIST):
-            raise SourceError(f"{self.name}: an HLS playlist; give it to foveate live, which also reads it to its end")
+            raise EndlessError(f"{self.name}: an HLS playlist; give it to foveate live, which also reads it to its end")
         if file.kind == _PUSHED:
-            raise SourceError(f"{self.name}: a stream without an end; give it to foveate live")
+            raise EndlessError(f"{self.name}: a stream without an end; give it to foveate live")
         if not file.head:
             raise SourceError(f"{self.name}: {file.failure or 'the file is empty; check the address'}")
         if file.index_is_last and file.total is None:
