@@ -37,6 +37,8 @@ class Part(NamedTuple):
 
     selection: Selection  # of these groups alone; without maps, device patches and extras
     number: NDArray[np.int64]  # [G], as in Given
+    group: NDArray[np.int64]  # [G], as in Given
+    whole: int  # groups of the whole Selection
 
 
 class _State(NamedTuple):
@@ -119,8 +121,7 @@ class Context:
         after = self._after(selection)
         dead = self._dead(after)
         count = len(selection) // self._merge**2
-        part = Part(replace(selection, device_patches=None, maps={}, extras={}), self._given + np.arange(count))
-        self._parts[self._given] = part
+        self._parts[self._given] = part_of(selection, self._merge, self._given)
         self._state = after
         self._given += count
         self._forget_parts()
@@ -209,9 +210,15 @@ def _painted(cells: NDArray[np.int64], selection: Selection, merge: int, first: 
     return cells
 
 
+def part_of(selection: Selection, merge: int, given: int) -> Part:
+    """All groups of a Selection, behind ``given`` earlier ones."""
+    group = np.arange(len(selection) // merge**2)
+    return Part(replace(selection, device_patches=None, maps={}, extras={}), given + group, group, len(group))
+
+
 def _of(part: Part, chosen: NDArray[np.bool_], merge: int) -> Part:
     """Some groups of a Part; ``chosen`` is bool[G]."""
     tokens = np.repeat(chosen, merge * merge)
     values = {name: getattr(part.selection, name) for name in _PER_TOKEN}
     kept: dict[str, Any] = {name: None if value is None else value[tokens] for name, value in values.items()}
-    return Part(replace(part.selection, **kept), part.number[chosen])
+    return Part(replace(part.selection, **kept), part.number[chosen], part.group[chosen], part.whole)

@@ -76,3 +76,24 @@ def joined(before: Prompt | None, after: Prompt) -> Prompt:
     else:
         positions = torch.cat([before.positions, after.positions + before.next], -1)
     return Prompt(torch.cat([before.ids, after.ids], 1), positions, torch.cat([before.types, after.types], 1))
+
+
+def closed(prompt: Prompt, pictures: torch.Tensor) -> tuple[Prompt, torch.Tensor]:
+    """The prompt without gaps between its pieces' positions, and by how much each token moved: int64[L], at most 0.
+
+    ``pictures``, int64[L], tells which picture each token is of, -1: none. Each picture is a piece, and keeps the
+    distances within it; so is each other token.
+    """
+    own = prompt.positions[1:] if prompt.positions.ndim == 3 else prompt.positions[None]
+    low, high = own.amin((0, 1)), own.amax((0, 1))
+    starts = torch.ones_like(pictures, dtype=torch.bool)
+    starts[1:] = (pictures[1:] < 0) | (pictures[1:] != pictures[:-1])
+    piece = starts.cumsum(0) - 1
+    count = int(starts.sum())
+    first = torch.full((count,), int(high.max()) + 1).scatter_reduce(0, piece, low, "amin")
+    last = torch.zeros(count, dtype=torch.int64).scatter_reduce(0, piece, high, "amax")
+    spans = last - first + 1
+    shift = (spans.cumsum(0) - spans - first)[piece]
+    positions = prompt.positions.clone()
+    (positions[1:] if positions.ndim == 3 else positions)[:] += shift
+    return prompt._replace(positions=positions), shift

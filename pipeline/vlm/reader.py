@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
-from threading import Thread
 from typing import Any, Final
 
 import torch
-from transformers import DynamicCache, StoppingCriteria, StoppingCriteriaList, TextIteratorStreamer
 
 from foveate.pipeline.selection import Selection
+from foveate.pipeline.vlm.context import Context
+from foveate.pipeline.vlm.conversation import Conversation
 from foveate.pipeline.vlm.groups import Groups
-from foveate.pipeline.vlm.prompts import Prompt, joined, prompt_of
+from foveate.pipeline.vlm.prompts import Prompt, prompt_of
 from foveate.pipeline.vlm.rows import channel_rows, resampled
 from foveate.pipeline.vlm.towers import Tower
 
-ANSWER: Final = 256  # tokens that an answer may have, if nothing else is said
 _MARK: Final = "@@answer@@"  # stands for an answer, to find what a chat template puts behind one
 
 
@@ -60,9 +59,14 @@ class Reader:
         """The same, piece by piece as it comes."""
         return self.conversation().stream(selections, text, **how)
 
-    def conversation(self) -> Conversation:
-        """A new one, of several turns."""
-        return Conversation(self)
+    def conversation(self, context: Context | None = None, tokens: int | None = None) -> Conversation:
+        """A new one, of several turns.
+
+        With a ``context`` the model holds only what still shows of a stream with stream memory, and with ``tokens`` at
+        most so many tokens of pictures and text; see Conversation. Raises ValueError for a context of another
+        ``merge``, ``tokens`` below 1, and with either of them for layers whose memory cannot be dropped in parts.
+        """
+        return Conversation(self, context, tokens)
 
     def _turn(self, selections: Sequence[Selection], text: str, before: Prompt | None = None) -> tuple[Prompt, Any]:
         """One turn's prompt behind ``before``, and the features of its pictures."""
@@ -118,78 +122,3 @@ class Reader:
         if features is not None:
             inputs["mm_encoder_outputs"] = {"image": features}
         return inputs
-
-
-class Conversation:
-    """Several turns on one key-value cache: what was read is not read again."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._prompt: Prompt | None = None  # all that is in the cache, and the last token of the latest answer
-        self._cache: Any = DynamicCache(config=reader._model.config)
-
-    @property
-    def tokens(self) -> int:
-        """Language-model tokens so far."""
-        return 0 if self._prompt is None else self._prompt.ids.shape[1]
-
-    def ask(self, selections: Sequence[Selection], text: str, **how: Any) -> str:
-        """The answer to ``text``, with ``selections`` as new pictures; there may be none."""
-        return "".join(self.stream(selections, text, **how))
-
-    def stream(self, selections: Sequence[Selection], text: str, **how: Any) -> Iterator[str]:
-        """The same, piece by piece as it comes. To stop early is to end the turn there."""
-        reader = self._reader
-        turn, features = reader._turn(selections, text, self._prompt)
-        whole = joined(self._prompt, turn)
-        limit = getattr(reader._model.config.get_text_config(), "max_position_embeddings", None)
-        if limit is not None and whole.ids.shape[1] >= limit:
-            raise ValueError(
-                f"the prompt has {whole.ids.shape[1]} tokens, and the model's context {limit}; "
-                "ask about fewer frames, or give each a smaller budget"
-            )
-        inputs = reader._inputs(whole, features) | {reader._cache_name: self._cache}
-        yield from self._generate(whole, inputs, {"max_new_tokens": ANSWER} | how)
-
-    def _generate(self, whole: Prompt, inputs: dict[str, Any], how: dict[str, Any]) -> Iterator[str]:
-        reader, stop = self._reader, _Stop()
-        pieces = TextIteratorStreamer(reader._tokenizer, skip_prompt=True, skip_special_tokens=True)
-        found: list[Any] = []
-
-        def work() -> None:
-            try:
-                with torch.no_grad():
-                    criteria = StoppingCriteriaList([stop])
-                    found.append(reader._model.generate(**inputs, **how, streamer=pieces, stopping_criteria=criteria))
-            except BaseException as error:  # noqa: BLE001 - told by the thread that asked
-                found.append(error)
-                pieces.end()
-
-        thread = Thread(target=work, name="foveate-answer", daemon=True)
-        thread.start()
-        try:
-            yield from (piece for piece in pieces if piece)
-        finally:
-            stop.asked = True
-            thread.join()
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        said = found[0][:, whole.ids.shape[1] :].cpu()
-        self._prompt = joined(whole, _text(whole, said))
-
-
-class _Stop(StoppingCriteria):  # type: ignore[misc] # its package is not typed
-    """Ends the generation when it is asked to."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
-        return torch.full((input_ids.shape[0],), self.asked, dtype=torch.bool, device=input_ids.device)
-
-
-def _text(like: Prompt, ids: torch.Tensor) -> Prompt:
-    """A piece of text alone."""
-    positions = torch.arange(ids.shape[1])
-    positions = positions.expand(4, 1, -1) if like.positions.ndim == 3 else positions[None]
-    return Prompt(ids, positions, torch.zeros_like(ids))

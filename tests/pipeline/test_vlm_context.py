@@ -112,7 +112,7 @@ def test_the_frames_and_groups_of_what_lives() -> None:
 
 def picture_of(parts: list[Part], width: int, height: int) -> NDArray[np.uint8]:
     picture = blank(width, height)
-    for selection, _ in parts:
+    for selection, *_ in parts:
         picture = paint_patches(picture, selection.patches, selection.x, selection.y, selection.lod)
     return picture
 
@@ -151,6 +151,8 @@ def test_parts_hold_their_groups_alone(merge: int) -> None:
     assert len({part.selection.index for part in parts}) > 2
     for part in parts:
         groups = context.live.group[context.live.frame == part.selection.index]
+        assert part.group.tolist() == groups.tolist()
+        assert part.whole * each == len(selections[part.selection.index])
         tokens = (groups[:, None] * each + np.arange(each)).ravel()
         own = selections[part.selection.index]
         for name in ("x", "y", "lod", "patches"):

@@ -1,0 +1,123 @@
+"""What a model attends to while it answers, told by the attention function that it uses, whichever that is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, Final, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+_EAGER: Final = "eager"
+_lock = Lock()
+_open: Final[dict[str, tuple[Tap, ...]]] = {}  # by the name of the attention function
+_own: Final[dict[str, Callable[..., Any]]] = {}  # what the taps stand before
+
+
+class Tap:
+    """A context manager that notes the attention of chosen layers of a model while it is open.
+
+    It counts what the newest token of each run attends to: at the end of a prompt, and of each token of the answer
+    while the next one is found. The model keeps its attention function (SDPA, FlashAttention, eager) and gives what it
+    gives without a tap; the weights of that one token are worked out beside it.
+
+    Taps may be opened and closed in any order and by several threads, on one model or on many, and when the last one
+    is closed nothing of them is left. A tap notes every run of its model while it is open, of whichever thread (an
+    answer is made in a thread of its own); so let two threads not run one model while it is tapped. A batch of one.
+    """
+
+    def __init__(self, model: Any, layers: Sequence[int] | None = None) -> None:
+        """``layers`` of the language model, counted from 0, or from the end as -1; default: all of full attention.
+
+        Raises ValueError for a layer that does not exist or is not of full attention.
+        """
+        known = _attentions(model)
+        count = len(model.model.language_model.layers)
+        chosen = list(known) if layers is None else [at + count if at < 0 else at for at in layers]
+        if not chosen or not set(chosen) <= set(known):
+            raise ValueError(f"layers must be some of full attention, {list(known)}, got {layers}")
+        self._modules = {known[at] for at in chosen}
+        self._sum: torch.Tensor | None = None
+        self._calls = 0
+
+    def __enter__(self) -> Self:
+        self._name = next(iter(self._modules)).config._attn_implementation
+        with _lock:
+            if self._name not in _open:
+                _put_before(self._name)
+            _open[self._name] = (*_open.get(self._name, ()), self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            _open[self._name] = tuple(tap for tap in _open[self._name] if tap is not self)
+            if not _open[self._name]:
+                _take_away(self._name)
+
+    @property
+    def attention(self) -> NDArray[np.float32]:
+        """Mean attention to each of the M tokens of the prompt that was first run: float32[M] in [0, 1].
+
+        Over runs, layers and heads. What tokens of the answer attend to among themselves is left out. Raises
+        RuntimeError where nothing was run.
+        """
+        if self._sum is None:
+            raise RuntimeError("the tap has seen no attention; run the model while it is open")
+        return np.asarray((self._sum / self._calls).cpu().numpy(), np.float32)
+
+    def clear(self) -> None:
+        """Forget what was noted, for instance before the next question."""
+        self._sum, self._calls = None, 0
+
+    def _note(self, module: Any, query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float | None) -> None:
+        if module not in self._modules:
+            return
+        found = _newest(query, key, mask, module.scaling if scaling is None else scaling)
+        self._sum = found if self._sum is None else self._sum + found[: len(self._sum)]
+        self._calls += 1
+
+
+def _attentions(model: Any) -> dict[int, Any]:
+    """The attention modules of layers that see all tokens before, by their number."""
+    layers = enumerate(model.model.language_model.layers)
+    found = {at: layer.self_attn for at, layer in layers if hasattr(layer, "self_attn")}
+    return {at: module for at, module in found.items() if getattr(module, "sliding_window", None) is None}
+
+
+def _newest(query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float) -> torch.Tensor:
+    """Attention of the last query, the mean over heads: [1, H, N, D] and [1, G, M, D], H a multiple of G -> [M]."""
+    with torch.no_grad():
+        heads, size = key.shape[1], query.shape[-1]
+        asked = query[:, :, -1].float().reshape(len(query), heads, -1, size)
+        logits = asked @ key.float().transpose(2, 3) * scaling  # [1, G, H / G, M]
+        if isinstance(mask, torch.Tensor) and mask.ndim == 4:  # otherwise the last token sees all
+            last = mask[:, :, -1:, : key.shape[2]]
+            logits = logits.masked_fill(~last, -torch.inf) if last.dtype == torch.bool else logits + last
+        return logits.softmax(-1).mean((0, 1, 2))
+
+
+def _put_before(name: str) -> None:
+    own = ALL_ATTENTION_FUNCTIONS.get(name)
+    if own is not None:
+        _own[name] = own
+
+    def tapped(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, **how: Any) -> Any:
+        for tap in _open.get(name, ()):
+            tap._note(module, query, key, attention_mask, how.get("scaling"))
+        # The eager function is not in the table: each model has its own, beside its layers.
+        function = own or sys.modules[type(module).__module__].eager_attention_forward
+        return function(module, query, key, value, attention_mask, **how)
+
+    ALL_ATTENTION_FUNCTIONS[name] = tapped
+
+
+def _take_away(name: str) -> None:
+    del _open[name]
+    del ALL_ATTENTION_FUNCTIONS[name]
+    own = _own.pop(name, None)
+    if own is not None and ALL_ATTENTION_FUNCTIONS.get(name) is not own:  # it was set for this table alone
+        ALL_ATTENTION_FUNCTIONS[name] = own

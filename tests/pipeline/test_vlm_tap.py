@@ -1,0 +1,193 @@
+"""Attention noted beside whichever function the model uses, against the weights that its eager function returns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foveate.pipeline import open_stream
+from foveate.pipeline.vlm.groups import Groups
+
+torch = pytest.importorskip("torch", reason="needs torch")
+pytest.importorskip("transformers", minversion="5.18", reason="needs transformers 5.18")
+
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS  # noqa: E402
+
+from foveate.pipeline.vlm.context import Context  # noqa: E402
+from foveate.pipeline.vlm.reader import Reader  # noqa: E402
+from foveate.pipeline.vlm.tap import Tap  # noqa: E402
+from tests.models.processor import processor  # noqa: E402
+from tests.models.vision_language import model_of  # noqa: E402
+from tests.pipeline.test_vlm_models import CHOSEN, EXACT_ATTENTION, given, part_of, whole  # noqa: E402
+
+TALK = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False}
+
+
+@pytest.fixture(scope="module", params=EXACT_ATTENTION)
+def model(request: pytest.FixtureRequest) -> Any:
+    return model_of(request.param)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = dict(ALL_ATTENTION_FUNCTIONS), dict(ALL_ATTENTION_FUNCTIONS._local_mapping)
+    yield
+    assert (dict(ALL_ATTENTION_FUNCTIONS), dict(ALL_ATTENTION_FUNCTIONS._local_mapping)) == before
+
+
+@torch.no_grad()
+def eager(model: Any, inputs: dict[str, Any]) -> tuple[Any, ...]:
+    """The attention of each layer, float[heads, L, L], as the model itself returns it."""
+    model.set_attn_implementation("eager")
+    try:
+        return tuple(each[0] for each in model(**inputs, output_attentions=True).attentions)
+    finally:
+        model.set_attn_implementation("sdpa")
+
+
+@pytest.mark.parametrize("layers", [None, [0], [-1], [1, 0]])
+@torch.no_grad()
+def test_it_notes_what_eager_attention_returns(model: Any, layers: list[int] | None) -> None:
+    inputs = given(model, [part_of(whole(1), CHOSEN), whole(2)])
+    plain = model(**inputs).logits
+    with Tap(model, layers) as tap:
+        logits = model(**inputs).logits
+    expected = torch.stack([eager(model, inputs)[at][:, -1] for at in layers or (0, 1)]).mean((0, 1))
+    assert np.abs(tap.attention - expected.numpy()).max() <= 1e-6
+    assert abs(float(tap.attention.sum()) - 1) <= 1e-5
+    assert (logits == plain).all()
+
+
+@torch.no_grad()
+def test_eager_models_are_tapped_as_well(model: Any) -> None:
+    inputs = given(model, [whole(1)])
+    expected = torch.stack(eager(model, inputs))[:, :, -1].mean((0, 1))
+    model.set_attn_implementation("eager")
+    with Tap(model) as tap:
+        model(**inputs)
+    model.set_attn_implementation("sdpa")
+    assert np.abs(tap.attention - expected.numpy()).max() <= 1e-6
+
+
+def test_each_token_of_an_answer_counts_and_each_selection_gets_its_own(model: Any) -> None:
+    """In the second turn of a conversation, of Selections whose tokens are in another order than the prompt's."""
+    reader = Reader(model, processor())
+    talk = reader.conversation()
+    talk.ask([whole(3)], "before", **TALK)
+    turned = CHOSEN[::-1]
+    selections = [part_of(whole(1), turned), part_of(whole(2), []), whole(2)]
+    selections = [replace(each, index=at) for at, each in enumerate(selections, 5)]
+    before = talk.tokens
+    with Tap(model) as tap:
+        talk.ask(selections, "what?", **TALK)
+    prompt = talk._prompt
+    length = prompt.ids.shape[1] - TALK["max_new_tokens"]
+    shown = [whole(3), *selections]
+    features = reader._features(shown, [Groups.of(each, reader.merge) for each in shown])
+    inputs = {"input_ids": prompt.ids, "position_ids": prompt.positions, "mm_encoder_outputs": {"image": features}}
+    attention = torch.stack(eager(model, inputs)).mean((0, 1))  # [L, L]
+    expected = attention[length - 1 : -1, :length].mean(0).numpy()
+    assert np.abs(tap.attention - expected).max() <= 1e-6
+    at = before + prompt.types[0, before:].nonzero()[:, 0].numpy()
+    most = expected[at].max()
+    found = talk.attended(tap)
+    assert [frame for frame, _ in found] == [5, 6, 7]
+    assert [weights.shape for _, weights in found] == [(28,), (0,), (96,)]
+    in_prompt = dict(zip(sorted(turned), expected[at[:7]] / most, strict=True))  # row by row
+    for number, group in enumerate(turned):
+        assert np.abs(found[0].weights[4 * number : 4 * number + 4] - in_prompt[group]).max() <= 1e-5
+    assert np.abs(found[2].weights.reshape(24, 4) - (expected[at[7:]] / most)[:, None]).max() <= 1e-5
+    assert max(float(weights.max(initial=0)) for _, weights in found) == 1.0
+    talk.ask([], "and?", **TALK)
+    with pytest.raises(ValueError, match="the tap has seen a run of"):
+        talk.attended(tap)
+
+
+def test_taps_are_closed_in_any_order_and_after_errors(model: Any) -> None:
+    first, second = Tap(model), Tap(model)
+    inputs = given(model, [whole(1)])
+    with torch.no_grad():
+        first.__enter__()
+        second.__enter__()
+        model(**inputs)
+        first.__exit__()
+        model(**inputs)
+        second.__exit__()
+        noted = [first.attention, second.attention]
+        model(**inputs)
+    assert (first._calls, second._calls) == (2, 4)
+    assert np.abs(noted[0] - noted[1]).max() <= 1e-7
+    with pytest.raises(ZeroDivisionError), Tap(model):
+        _ = 1 / 0
+
+
+def test_an_attention_function_of_ones_own_comes_back(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = ALL_ATTENTION_FUNCTIONS["sdpa"]
+
+    def mine(*given: Any, **how: Any) -> Any:
+        return own(*given, **how)
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "sdpa", mine)
+    with Tap(model):
+        assert ALL_ATTENTION_FUNCTIONS["sdpa"] is not mine
+    assert ALL_ATTENTION_FUNCTIONS["sdpa"] is mine
+    monkeypatch.undo()
+    del ALL_ATTENTION_FUNCTIONS["sdpa"]  # undo set it for this table; the class's own shows again
+
+
+def test_models_of_other_threads_are_left_alone() -> None:
+    """Four threads, a model each, at the same time: each tap counts its own model's runs alone."""
+    models = [model_of("qwen3_vl") for _ in range(4)]
+    inputs = given(models[0], [whole(1)])
+    calls = {}
+
+    def work(at: int) -> None:
+        for _ in range(5):
+            with Tap(models[at], [0]) as tap, torch.no_grad():
+                for _ in range(at + 1):
+                    models[at](**inputs)
+            calls.setdefault(at, []).append(tap._calls)
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert calls == {at: [at + 1] * 5 for at in range(4)}
+
+
+def test_what_does_not_fit_is_told(model: Any) -> None:
+    with pytest.raises(ValueError, match=r"layers must be some of full attention, \[0, 1\], got \[2\]"):
+        Tap(model, [2])
+    with pytest.raises(ValueError, match=r"got \[\]"):
+        Tap(model, [])
+    with pytest.raises(RuntimeError, match="has seen no attention"):
+        _ = Tap(model).attention
+    linear = model_of("qwen3_5")
+    with pytest.raises(ValueError, match=r"layers must be some of full attention, \[1\], got \[0\]"):
+        Tap(linear, [0])
+
+
+def test_a_stream_takes_it(model: Any, samples: Any) -> None:
+    reader = Reader(model, processor())
+    talk = reader.conversation(Context(merge=reader.merge))
+    settings = {"allocation": {"memory": "stream", "merge": reader.merge}, "source": {"frames": 3}}
+    with (
+        open_stream(str(samples / "pedestrians.mp4"), budget=64, patches=True, **settings) as stream,
+        Tap(model) as tap,
+    ):
+        selections = {}
+        for selection in stream:
+            tap.clear()
+            selections[selection.index] = selection
+            talk.ask([selection], "who?", **TALK)
+            for frame, weights in talk.attended(tap):
+                assert weights.shape == (len(selections[frame]),)
+                assert weights.dtype == np.float32
+                assert 0 <= weights.min() <= weights.max() <= 1
+                stream.add_attention(frame, weights)
