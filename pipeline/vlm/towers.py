@@ -8,9 +8,10 @@ changed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.vlm.families import refusal
 from foveate.pipeline.vlm.groups import Groups
+
+_ON_HOST: Final = ("cu_seqlens", "cu_window_seqlens", "merge_sizes")
 
 
 class Tower:
@@ -35,6 +38,7 @@ class Tower:
         self.patch = int(config.patch_size)
         self.frames = int(getattr(config, "temporal_patch_size", 1))
         self.merge = 2 if kind == "video_llama_3" else int(config.spatial_merge_size)
+        self.computes_boundaries = kind.startswith("glm")
         self.windows = "get_vision_window_index" in inspect.getsource(type(self._visual).forward)
 
     def encode(self, rows: torch.Tensor, frames: Sequence[Groups], exact: bool = True) -> Any:
@@ -59,17 +63,18 @@ class Tower:
         return next(self._visual.parameters()).dtype
 
     def told(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """The grid, and all that the tower takes besides the rows; boundaries are on the host, the rest on its device.
+        """The grid, and all that the tower takes besides the rows, each where the tower reads it.
 
-        Boundaries are read on the host by the tower itself, to split its input there.
+        Boundaries are read on the host, to split its input there; GLM's towers also compute with them on their device.
         """
         grid = torch.tensor([[1, down * self.merge, across * self.merge] for down, across in _grids(frames)])
         keywords = self._keywords(frames, exact)
         if self._kind == "video_llama_3":  # it averages groups by the grid: in one column of groups they are the same
             grid = torch.tensor([[1, self.merge * sum(map(len, frames)), self.merge]])
             keywords["merge_sizes"] = torch.tensor([self.merge])
-        host = {name: value for name, value in keywords.items() if name.startswith("cu_")}
-        return grid.to(self.device), {name: value.to(self.device) for name, value in keywords.items()} | host
+        stay = () if self.computes_boundaries else _ON_HOST
+        moved = {name: value if name in stay else value.to(self.device) for name, value in keywords.items()}
+        return grid.to(self.device) if self.computes_boundaries else grid, moved
 
     def run(self, rows: torch.Tensor, grid: torch.Tensor, keywords: Mapping[str, torch.Tensor]) -> Any:
         """The tower's own output for rows, grid and keywords as ``told`` gives them."""
@@ -77,6 +82,16 @@ class Tower:
         if self._kind == "video_llama_3":
             found.pooler_output = self._model.model.projector(found.last_hidden_state)
         return found
+
+    @contextmanager
+    def compiled(self) -> Iterator[None]:
+        """Meanwhile the tower's blocks are compiled by torch, for just the sizes that come."""
+        blocks = self._visual.blocks
+        self._visual.blocks = torch.nn.ModuleList([torch.compile(block, dynamic=False) for block in blocks])
+        try:
+            yield
+        finally:
+            self._visual.blocks = blocks
 
     def _keywords(self, frames: Sequence[Groups], exact: bool) -> dict[str, torch.Tensor]:
         at = np.concatenate([np.stack([groups.places.rows, groups.places.columns], 1) for groups in frames])

@@ -10,7 +10,7 @@ pytest.importorskip("transformers", minversion="5.18", reason="needs transformer
 from foveate.pipeline.vlm.groups import Groups  # noqa: E402
 from foveate.pipeline.vlm.tower_graph import TowerGraph  # noqa: E402
 from foveate.pipeline.vlm.towers import Tower  # noqa: E402
-from tests.models.vision_language import model_of  # noqa: E402
+from tests.models.vision_language import MAKERS, model_of  # noqa: E402
 from tests.pipeline.test_vlm_models import CHOSEN, part_of, rows_of, whole  # noqa: E402
 
 
@@ -33,6 +33,31 @@ def test_frames_of_several_sizes_one_after_the_other(family: str) -> None:
         layers = (getattr(each, "deepstack_features", None) or [] for each in (found, expected))
         for ours, theirs in zip(*layers, strict=True):
             assert (ours[0] - theirs[0]).abs().max() <= 1e-5
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", MAKERS)
+def test_towers_see_the_same_on_a_card(family: str) -> None:
+    selection = part_of(whole(5), CHOSEN)
+    on_host = Tower(model_of(family))
+    groups = Groups.of(selection, on_host.merge)
+    rows = rows_of(on_host, selection, groups)
+    expected = on_host.encode(rows, [groups]).pooler_output[0]
+    found = Tower(model_of(family).cuda()).encode(rows, [groups]).pooler_output[0].cpu()
+    assert (found - expected).abs().max() <= 1e-4  # float32 in another order, or on units of fewer digits
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_compiled_blocks_give_the_same() -> None:
+    tower = Tower(model_of("qwen3_vl").cuda())
+    graph = TowerGraph(tower, compiled=True)
+    for chosen in (CHOSEN, [1, 5, 20]):
+        selection = part_of(whole(len(chosen)), chosen)
+        groups = Groups.of(selection, tower.merge)
+        rows = rows_of(tower, selection, groups)
+        found, expected = graph.encode(rows, groups), tower.encode(rows, [groups])
+        assert (found.pooler_output[0] - expected.pooler_output[0]).abs().max() <= 1e-4
 
 
 @pytest.mark.gpu
