@@ -139,6 +139,17 @@ def test_against_torch() -> None:
     assert figures == [*medians, f"{100 * held['equal_tokens']:.1f}"]
 
 
+def test_towers() -> None:
+    held, stated = record("gpu_tower_h200"), gpu_figures()
+    times = {name: f"{value:.1f}" for name, value in held["device_ms"].items()}
+    (every,) = (figures for row, figures in stated.items() if "all 4,096 patches" in row)
+    (some,) = (figures for row, figures in stated.items() if row.startswith("288 chosen"))
+    (fps,) = (figures for row, figures in stated.items() if row.startswith("file to embeddings"))
+    assert every[0] == times["eager_4096"]
+    assert some == [times[name] for name in ("eager_288", "graph_288", "compiled_graph_288")]
+    assert fps == [f"{value:.0f}" for value in (held["fps_4096"], *held["fps_288"].values())]
+
+
 def test_files_on_the_gpu() -> None:
     stated = gpu_figures()
     for how, case in zip(("one H.264 file of", "eight such files"), record("gpu_files_h200")["cases"], strict=True):

@@ -43,8 +43,9 @@ def test_towers_see_the_same_on_a_card(family: str) -> None:
     groups = Groups.of(selection, on_host.merge)
     rows = rows_of(on_host, selection, groups)
     expected = on_host.encode(rows, [groups]).pooler_output[0]
-    found = Tower(model_of(family).cuda()).encode(rows, [groups]).pooler_output[0].cpu()
-    assert (found - expected).abs().max() <= 1e-4  # float32 in another order, or on units of fewer digits
+    with torch.backends.cudnn.flags(allow_tf32=False):  # else convolutions keep three digits
+        found = Tower(model_of(family).cuda()).encode(rows, [groups]).pooler_output[0].cpu()
+    assert (found - expected).abs().max() <= 1e-4  # sums of float32 in another order
 
 
 @pytest.mark.gpu
