@@ -35,6 +35,7 @@ EXTRAS = {
     "latency": 0.5,
 }
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+MODELS = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
 
 
 def table(name: str) -> list[list[str]]:
@@ -157,7 +158,7 @@ def test_the_example_runs() -> None:
 
 def code_with(text: str) -> str:
     """The one example in Python that holds ``text``, on a few frames of a sample clip."""
-    (example,) = [code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if text in code]
+    (example,) = [code for code in re.findall(r"```python\n(.*?)```", README + MODELS, re.DOTALL) if text in code]
     clip = ROOT / "sample_videos" / "pedestrians.mp4"
     return example.replace('"clip.mp4"', f'"{clip}", source={{"frames": 3}}')
 
