@@ -1,7 +1,7 @@
 # Everything the checks need is installed into .venv; ffmpeg, which makes the test inputs, has to be there.
 PYTHON ?= python3
 
-.PHONY: test test-gpu
+.PHONY: test test-models test-gpu
 
 test: .venv/ready .types/foveate
 	@command -v ffmpeg >/dev/null || { echo "ffmpeg is missing: apt-get install ffmpeg" >&2; exit 1; }
@@ -9,6 +9,12 @@ test: .venv/ready .types/foveate
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy -p foveate.app -p foveate.bench -p foveate.cuda -p foveate.pipeline
 	.venv/bin/python -m pytest -n 2
+
+# What the ordinary tests skip, because torch and transformers are large: models of random weights.
+test-models: .venv/ready
+	.venv/bin/python -m pip install -q -e '.[vlm]' timm
+	.venv/bin/python -m pytest tests/pipeline -k vlm
+	.venv/bin/python -m pytest tests/app/test_ask.py tests/bench
 
 # Needs a card: a test that would be skipped without one fails.
 test-gpu: .venv/ready
