@@ -55,11 +55,11 @@ class Conversation:
     its ``add`` yourself, of frames between turns). At the next turn the groups that are dead leave the cache, as if
     they were masked, and of the new ones only those are read that still show.
 
-    With ``tokens`` the prompt and the answer never exceed so many: where they would, text leaves (questions, answers,
-    times), the oldest turn's first; the first four tokens and the pictures' live groups stay, so let the context's
-    limit be less. Positions go on as they were until they would pass the model's context; then all that is left is
-    moved together, piece by piece, so that they stay bounded. Tokens then lie nearer to each other than when they were
-    read.
+    With ``tokens`` the prompt and the answer never exceed so many. Where they would, text leaves (questions, answers,
+    times, marks around pictures), the oldest turn's first; the first four tokens and the pictures' live groups stay, so
+    let the context's limit be less. Positions go on as they were until they would pass the model's context; then all
+    that is left is moved together, piece by piece, so that they stay bounded. Tokens then lie nearer to each other than
+    when they were read.
     """
 
     def __init__(self, reader: Reader, context: Context | None = None, tokens: int | None = None) -> None:
@@ -69,6 +69,7 @@ class Conversation:
         self._marks = _Marks(*[torch.empty(0, dtype=torch.int64)] * 3)
         self._cache: Any = DynamicCache(config=self._model.config)
         self._pictures = self._turns = 0
+        self._over = False  # a turn failed that cannot be taken back
         self._latest: tuple[list[tuple[Part, Groups]], NDArray[np.int64], int] | None = None
         if tokens is not None and tokens < 1:
             raise ValueError(f"tokens must be at least 1, got {tokens}")
@@ -96,8 +97,11 @@ class Conversation:
     def stream(self, selections: Sequence[Selection], text: str, **how: Any) -> Iterator[str]:
         """The same, piece by piece as it comes. To stop early is to end the turn there.
 
-        Raises ValueError where the turn does not fit, before anything is read.
+        Raises ValueError where the turn does not fit, before anything is read. What fails later is raised as it comes;
+        the conversation is then as before that turn, but with layers of linear attention over: RuntimeError.
         """
+        if self._over:
+            raise RuntimeError("an earlier turn failed and cannot be taken back: start a new conversation")
         how = {"max_new_tokens": ANSWER} | how
         parts = self._parts(selections)
         self._drop_dead()
@@ -114,7 +118,7 @@ class Conversation:
         """What the model attended to of each Selection that entered with the latest turn, made with ``tap`` open.
 
         Ready for ``stream.add_attention(*each)``. Groups that did not enter, since later ones covered them, have 0.
-        Raises ValueError for a tap that was also open during other runs: ``clear`` it before each turn.
+        Raises ValueError for a tap that was not open at the latest turn, or saw another prompt since.
         """
         if self._latest is None:
             return []
@@ -122,7 +126,7 @@ class Conversation:
         attention = tap.attention
         if len(attention) != length:
             raise ValueError(
-                f"the latest turn has {length} tokens, and the tap has seen a run of {len(attention)} first"
+                f"the latest prompt has {length} tokens, and the tap has last seen one of {len(attention)}"
             )
         of_groups = attention[at]
         of_groups = of_groups / (float(of_groups.max(initial=0.0)) or 1.0)
@@ -227,20 +231,29 @@ class Conversation:
             stop.asked = True
             thread.join()
             if isinstance(found[0], BaseException):
-                self._take_back()
+                self._take_back(found[0])
             else:
                 self._end_turn(whole, marks, found[0][:, whole.ids.shape[1] :].cpu())
         if isinstance(found[0], BaseException):
             raise found[0]
 
-    def _take_back(self) -> None:
+    def _take_back(self, error: BaseException) -> None:
         """Drop what a turn that failed has left in the cache."""
         held = max(0, self.tokens - 1)
         if held == 0:
             self._cache = DynamicCache(config=self._model.config)
+        elif self._cache.get_seq_length() > held and not self._droppable():
+            self._over = True
+            error.add_note("what the model has read of this turn cannot be taken back: start a new conversation")
         elif self._cache.get_seq_length() > held:
-            check_droppable(self._model, self._cache)
             keep(self._cache, torch.arange(held))
+
+    def _droppable(self) -> bool:
+        try:
+            check_droppable(self._model, self._cache)
+        except ValueError:
+            return False
+        return True
 
     def _end_turn(self, whole: Prompt, marks: _Marks, said: torch.Tensor) -> None:
         self._prompt = joined(whole, _text(whole, said))

@@ -21,9 +21,10 @@ _own: Final[dict[str, Callable[..., Any]]] = {}  # what the taps stand before
 class Tap:
     """A context manager that notes the attention of chosen layers of a model while it is open.
 
-    It counts what the newest token of each run attends to: at the end of a prompt, and of each token of the answer
-    while the next one is found. The model keeps its attention function (SDPA, FlashAttention, eager) and gives what it
-    gives without a tap; the weights of that one token are worked out beside it.
+    It counts what the newest token attends to: at the end of a prompt, and of each token of the answer while the next
+    one is found. Each prompt, a run of more than one token, begins anew. The model keeps its attention function (SDPA,
+    FlashAttention, eager) and gives what it gives without a tap; the weights of that one token are worked out beside
+    it.
 
     Taps may be opened and closed in any order and by several threads, on one model or on many, and when the last one
     is closed nothing of them is left. A tap notes every run of its model while it is open, of whichever thread (an
@@ -41,8 +42,7 @@ class Tap:
         if not chosen or not set(chosen) <= set(known):
             raise ValueError(f"layers must be some of full attention, {list(known)}, got {layers}")
         self._modules = {known[at] for at in chosen}
-        self._sum: torch.Tensor | None = None
-        self._calls = 0
+        self._seen: dict[Any, tuple[torch.Tensor, int]] = {}  # by module: the sum over runs, and how many
 
     def __enter__(self) -> Self:
         self._name = next(iter(self._modules)).config._attn_implementation
@@ -60,25 +60,25 @@ class Tap:
 
     @property
     def attention(self) -> NDArray[np.float32]:
-        """Mean attention to each of the M tokens of the prompt that was first run: float32[M] in [0, 1].
+        """Mean attention to each of the M tokens of the latest prompt, cached ones included: float32[M] in [0, 1].
 
         Over runs, layers and heads. What tokens of the answer attend to among themselves is left out. Raises
         RuntimeError where nothing was run.
         """
-        if self._sum is None:
+        if not self._seen:
             raise RuntimeError("the tap has seen no attention; run the model while it is open")
-        return np.asarray((self._sum / self._calls).cpu().numpy(), np.float32)
-
-    def clear(self) -> None:
-        """Forget what was noted, for instance before the next question."""
-        self._sum, self._calls = None, 0
+        means = [(total / count).cpu().numpy() for total, count in self._seen.values()]
+        return np.asarray(np.mean(means, axis=0), np.float32)
 
     def _note(self, module: Any, query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float | None) -> None:
         if module not in self._modules:
             return
         found = _newest(query, key, mask, module.scaling if scaling is None else scaling)
-        self._sum = found if self._sum is None else self._sum + found[: len(self._sum)]
-        self._calls += 1
+        if query.shape[2] > 1 or module not in self._seen:
+            self._seen[module] = found, 1
+        else:
+            total, count = self._seen[module]
+            self._seen[module] = total + found[: len(total)], count + 1
 
 
 def _attentions(model: Any) -> dict[int, Any]:

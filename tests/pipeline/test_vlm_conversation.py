@@ -75,6 +75,23 @@ def test_what_is_dead_is_as_if_masked(reader: Reader, logits: list[Any]) -> None
     assert talk.tokens == everything.ids.shape[1] - len(CHOSEN) + TALK["max_new_tokens"]
 
 
+def test_of_groups_in_any_order_the_right_ones_are_masked(reader: Reader, logits: list[Any]) -> None:
+    """The first frame's groups are not in the prompt's order; three of them are covered by the second's."""
+    frames = [streamed(0, CHOSEN), streamed(1, [0, 9, 23])]
+    plain = reader.conversation()
+    plain.ask(frames[:1], "what?", **TALK)
+    first = plain._prompt
+    everything = joined(first, reader._turn(frames[1:], "and?", first)[0])
+    in_prompt = sorted(CHOSEN)
+    hidden = (everything.types[0] == 1).nonzero()[:, 0][[in_prompt.index(group) for group in (0, 9, 23)]]
+    expected = masked(reader, everything, frames, {first.ids.shape[1] - 1: hidden})
+    talk = reader.conversation(Context(merge=reader.merge))
+    talk.ask(frames[:1], "what?", **TALK)
+    logits.clear()
+    talk.ask(frames[1:], "and?", **TALK)
+    assert (logits[0] - expected).abs().max() <= 1e-5
+
+
 @torch.no_grad()
 def masked(reader: Reader, prompt: Prompt, selections: list[Selection], hidden: dict[int, Any]) -> Any:
     """The model's logits behind the prompt; ``hidden``: from which token on which others are not seen."""
@@ -225,6 +242,32 @@ def test_an_answer_that_was_left_or_failed_leaves_the_conversation_right(reader:
     assert talk.tokens == held
     assert talk._cache.get_seq_length() == held - 1
     assert len(talk.ask([], "and?", **TALK)) > 0
+
+
+def test_a_turn_that_failed_is_asked_again(reader: Reader, logits: list[Any]) -> None:
+    """Its pictures are read again, and the answer begins as if nothing had happened."""
+    found = []
+    for fails in (False, True):
+        talk = reader.conversation(Context(merge=reader.merge))
+        talk.ask(FIRST[:1], "what?", **TALK)
+        if fails:
+            with pytest.raises(RuntimeError, match="the third run"):
+                talk.ask(FIRST[1:2], "and?", **TALK, logits_processor=[FailingAt(3)])
+        logits.clear()
+        talk.ask([] if fails else FIRST[1:2], "and?", **TALK)
+        found.append((logits[0], sorted(talk._marks.number.tolist())))
+    assert (found[0][0] - found[1][0]).abs().max() <= 1e-5
+    assert found[0][1] == found[1][1]
+
+
+def test_linear_attention_cannot_take_a_turn_back() -> None:
+    talk = Reader(model_of("qwen3_5"), processor()).conversation()
+    talk.ask([whole(1)], "what?", **TALK)
+    with pytest.raises(RuntimeError, match="the third run") as told:
+        talk.ask([], "and?", **TALK, logits_processor=[FailingAt(3)])
+    assert "start a new conversation" in told.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="an earlier turn failed and cannot be taken back"):
+        talk.ask([], "and?", **TALK)
 
 
 class FailingAt:
