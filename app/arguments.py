@@ -53,6 +53,7 @@ class RunArguments:
     quiet: bool = False
     sheet: Sheet | None = None
     report: str | None = None
+    encode: str | None = None
 
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
@@ -62,7 +63,9 @@ def run_arguments(arguments: Sequence[str]) -> RunArguments:
     sheet = _sheet(parsed, settings.source.frames)
     if sheet is not None:
         settings = _showing(settings, sheet, alone=not (out or parsed.overlay or parsed.report))
-    return RunArguments(parsed.address, settings, out, parsed.overlay, parsed.quiet, sheet, parsed.report)
+    return RunArguments(
+        parsed.address, settings, out, parsed.overlay, parsed.quiet, sheet, parsed.report, parsed.encode
+    )
 
 
 def _sheet(parsed: Any, frames: int | None) -> Sheet | None:

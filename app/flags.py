@@ -54,6 +54,10 @@ _SOURCE: Final = (
     "https:// or ftp://."
 )
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
+_ENCODE: Final = (
+    "A folder with a model whose vision tower fits: its embeddings of the tokens are written beside them, to .npz and "
+    ".safetensors; needs the extra vlm."
+)
 _REPORT: Final = (
     "A web page that needs no other file: the clip with its tokens, score and what the model sees, the figures over "
     "time, what was asked, the settings: .html."
@@ -149,6 +153,7 @@ def _lasting() -> list[Flag]:
 
 def _showing() -> list[Flag]:
     return [
+        _single("encode", str | None, "DIR", _ENCODE, None),
         _single("report", str | None, "FILE", _REPORT, None),
         _single("show_channels", str | None, "FILE", _SHOW_CHANNELS, None),
         _single("show_frame", int, "N", _SHOW_FRAME, 0),

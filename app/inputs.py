@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,13 +12,15 @@ from foveate.pipeline.sources.address import exists, local_files
 from foveate.pipeline.sources.schemes import local
 
 
-def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings) -> None:
-    """Raise SinkError where an output is the source ``address``, or a file that ``settings`` name.
+def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings, model: str | None = None) -> None:
+    """Raise SinkError where an output is one of the files that are read.
+
+    They are the source ``address``, those that ``settings`` name, and those in the folder ``model``.
 
     Sinks know the source by the name in their header, which holds no line breaks and the like; here it is as typed.
     """
     for output in filter(exists, outputs):
-        for role, path in _inputs(address, settings):
+        for role, path in (*_inputs(address, settings), *_weights(model)):
             if path.samefile(output):
                 raise SinkError(f"cannot write {output}: it is {role}; name another file")
 
@@ -34,3 +37,10 @@ def _inputs(address: str, settings: Settings) -> Iterator[tuple[str, Path]]:
     for setting, names in named.items():
         for name in filter(None, names):
             yield from ((f"read as {setting}", path) for path in local_files(name))
+
+
+def _weights(model: str | None) -> Iterator[tuple[str, Path]]:
+    """The files of the model in a folder, if there is one."""
+    with contextlib.suppress(OSError):  # what is no folder to read is told where it is read
+        for path in () if model is None else Path(model).iterdir():
+            yield f"a file of the model in {model}", path

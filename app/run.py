@@ -17,7 +17,7 @@ from foveate.app.progress import progress
 from foveate.app.signals import Interruption, interruptible
 from foveate.app.summary import print_summary
 from foveate.app.tally import Tally
-from foveate.app.unused import unused
+from foveate.app.unused import holds_arrays, unused
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.frames import Damage, SourceInfo
 from foveate.pipeline.live.target import is_live
@@ -25,6 +25,7 @@ from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink, open_overlay, open_report, open_sink
 from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
+from foveate.pipeline.sinks.encoding import EncodingSink, Once
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.schemes import may_end
 from foveate.pipeline.timing import StageReport
@@ -66,17 +67,18 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     if is_live(arguments.address) and not may_end(arguments.address):
         raise SourceError(f"{shown(arguments.address)} is a live source; give it to foveate live")
     outputs = _outputs(arguments)
-    refuse_inputs((*outputs, *_pictures(arguments)), arguments.address, arguments.settings)
+    refuse_inputs((*outputs, *_pictures(arguments)), arguments.address, arguments.settings, arguments.encode)
     sheet = _sheet(arguments)
     idle = unused(arguments.settings, outputs) if sheet is None else None  # whose maps are shown
     if idle is not None:
         console.warn(idle)
-    sinks = [*map(open_sink, outputs), *map(open_overlay, filter(None, [arguments.overlay]))]
+    settings, sinks = _token_sinks(arguments, outputs)
+    sinks += [*map(open_overlay, filter(None, [arguments.overlay]))]
     sinks += [*map(open_report, filter(None, [arguments.report])), *filter(None, [sheet])]
     tally = Tally()
     with Interruption() as interruption:
         try:
-            stream = interruptible(lambda: open_stream(arguments.address, arguments.settings, sinks=sinks))
+            stream = interruptible(lambda: open_stream(arguments.address, settings, sinks=sinks))
             with stream, progress(*_bar(stream, arguments, outputs)) as follow:
                 for selection in stream:
                     tally.add(selection)
@@ -88,6 +90,18 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     if sheet is not None and not sheet.drawn:
         raise SourceError(f"{shown(arguments.address)} has {tally.frames} frames; --show-frame counts them from 0")
     return _conclude(stream, arguments, tally, console)
+
+
+def _token_sinks(arguments: RunArguments, outputs: Sequence[str]) -> tuple[Settings, list[Sink]]:
+    """What writes the tokens, with their embeddings where they are asked for, and the settings that those need."""
+    sinks = {output: open_sink(output) for output in outputs}
+    if arguments.encode is None:
+        return arguments.settings, list(sinks.values())
+    from foveate.app.encode import open_encoder, with_merge
+
+    encoder = Once(open_encoder(arguments.encode, outputs))
+    encoding = [EncodingSink(sink, encoder) if holds_arrays(output) else sink for output, sink in sinks.items()]
+    return with_merge(arguments.settings, encoder, arguments.encode), encoding
 
 
 def _outputs(arguments: RunArguments) -> tuple[str, ...]:

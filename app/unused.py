@@ -10,10 +10,15 @@ from foveate.pipeline.settings import Settings
 _HOLD_ARRAYS = (".npz", ".safetensors")
 
 
+def holds_arrays(output: str) -> bool:
+    """Whether an output of this name holds arrays of any shape."""
+    return PurePath(output).suffix.lower() in _HOLD_ARRAYS
+
+
 def unused(settings: Settings, outputs: Sequence[str]) -> str | None:
     """The line that tells which of --maps and --patches no output holds; None where there is nothing to tell."""
     asked = [flag for flag, wanted in (("--maps", settings.maps), ("--patches", settings.patches)) if wanted]
-    held = any(PurePath(name).suffix.lower() in _HOLD_ARRAYS for name in outputs)
+    held = any(map(holds_arrays, outputs))
     if not asked or not outputs or held:
         return None
     have = "has" if len(asked) == 1 else "have"

@@ -1,5 +1,9 @@
 """The errors a user can meet. Each is one line: what, which value, why, what to do."""
 
+from typing import Final
+
+_LONGEST: Final = 300  # characters of what a library says
+
 
 class FoveateError(Exception):
     """Base of all errors that are the input's or the machine's, not the program's."""
@@ -23,3 +27,9 @@ class ModelError(FoveateError):
 
 class SettingsError(FoveateError):
     """A setting or argument is wrong. The command line exits with 2."""
+
+
+def one_line(error: BaseException) -> str:
+    """What a library says, as one line that is not too long; its type where it says nothing."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."

@@ -74,6 +74,7 @@ class Selection:
     fresh: NDArray[np.bool_]  # changed or moved since last emitted there
     patches: NDArray[np.uint8] | None = None  # [K, PATCH, PATCH, 3] RGB, where asked for
     device_patches: DLPack | None = None  # the same on the GPU, where asked for
+    embeddings: NDArray[np.float32] | None = None  # [K // merge**2, D]: a model's, where an output holds them
     maps: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # over the Grid, by name, where asked for
     extras: Mapping[str, Any] = field(default_factory=dict)  # further fields for the record
 

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import re
 from collections import deque
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from foveate.app.ask.arguments import AskArguments
-from foveate.pipeline.errors import ModelError, SettingsError
-from foveate.pipeline.extras import install_command
+from foveate.app.model_folder import OFFLINE, ModelFolder
+from foveate.pipeline.errors import ModelError, one_line
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import PATCH, Selection
-from foveate.pipeline.small_files import small_text
-from foveate.pipeline.vlm.families import TRIED, refusal
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.pictures import pictures_of, tokens_of
 from foveate.pipeline.vlm.server import Server, Shown
 
 if TYPE_CHECKING:
     from foveate.pipeline.vlm.reader import Reader
-
-_LONGEST: Final = 300  # characters of what a library says
 
 
 class Cost(NamedTuple):
@@ -73,11 +65,11 @@ class LocalModel:
         try:
             yield from self._reader.stream(list(self._kept), question, max_new_tokens=self._most)
         except ValueError as error:  # too many tokens for its context
-            raise ModelError(_one_line(error)) from error
+            raise ModelError(one_line(error)) from error
         except RuntimeError as error:
             if "out of memory" not in str(error).casefold():
                 raise
-            raise ModelError(f"{_one_line(error)}; ask about fewer frames, or give each a smaller --budget") from error
+            raise ModelError(f"{one_line(error)}; ask about fewer frames, or give each a smaller --budget") from error
 
 
 class ServedModel:
@@ -111,60 +103,20 @@ def open_model(arguments: AskArguments) -> Answering:
     return LocalModel(arguments) if arguments.server is None else ServedModel(arguments, arguments.server)
 
 
-def _reader(folder: Path) -> Reader:
-    _check_folder(folder)
-    try:
-        import torch
-        import transformers
-
-        from foveate.pipeline.vlm.reader import Reader
-    except ImportError as error:
-        _refuse_old_version()
-        what = error.name or _one_line(error)
-        raise ModelError(f"--model DIR needs {what}, which is not installed: {install_command('vlm')}") from None
-    _refuse_old_version()
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    how: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        processor = transformers.AutoProcessor.from_pretrained(folder, **how)
-        model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype="auto", **how)
-        return Reader(model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), processor)
-    except ImportError as error:
-        raise ModelError(f"{folder} needs more: {_one_line(error)}; {install_command('vlm')}") from error
-    except Exception as error:  # whatever is wrong with its files, libraries say in ways of their own
-        raise ModelError(f"the model in {folder} cannot be loaded: {_one_line(error)}") from error
+def _reader(path: Path) -> Reader:
+    folder = ModelFolder(
+        path, "--model", otherwise="; --server URL asks one that is served", besides=", or any behind --server URL"
+    )
+    folder.kind()
+    return folder.loaded(lambda: _loaded(path))
 
 
-def _check_folder(folder: Path) -> None:
-    """Raise what can be told before anything large is loaded."""
-    if not folder.is_dir():
-        raise SettingsError(
-            f"--model must be a folder with a model, got {str(folder)!r}; --server URL asks one that is served"
-        )
-    try:
-        kind = json.loads(small_text(folder / "config.json")).get("model_type")
-    except FileNotFoundError:
-        raise SettingsError(f"--model {folder} holds no config.json, so no model of transformers") from None
-    except (OSError, ValueError, AttributeError) as error:
-        raise ModelError(f"the model in {folder} cannot be loaded: config.json: {_one_line(error)}") from None
-    if (why := refusal(kind)) is not None:
-        raise ModelError(f"{folder}: {why}, or any behind --server URL")
+def _loaded(path: Path) -> Reader:
+    import torch
+    import transformers
 
+    from foveate.pipeline.vlm.reader import Reader
 
-def _refuse_old_version() -> None:
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        version = metadata.version("transformers")
-        if _numbers(version) < _numbers(TRIED[0])[:2]:
-            raise ModelError(
-                f"--model DIR needs transformers {TRIED[0]} or later, got {version}: {install_command('vlm')}"
-            )
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    processor = transformers.AutoProcessor.from_pretrained(path, **OFFLINE)
+    model = transformers.AutoModelForImageTextToText.from_pretrained(path, dtype="auto", **OFFLINE)
+    return Reader(model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), processor)

@@ -22,8 +22,11 @@ Per shard, with F frames and N tokens in all; tokens of frame i are rows offsets
 | age | int32[N], frames |
 | fresh | bool[N] |
 | patches | uint8[N, 16, 16, 3], R'G'B' |
+| embeddings | float32[N / m**2, D], one of each m * m tokens; absent where no encoder is given |
 | maps | float32[F, C, rows, columns] over the grid of cells; absent where no maps are asked for |
 
+m is the header's ``config.allocation.merge``, so embeddings of frame i are rows offsets[i] / m**2 to
+offsets[i + 1] / m**2.
 The C maps are in the order of the header's ``config.maps``. Where the grid's size changes, a new shard begins.
 
 The header of DESIGN section 8, with ``shard`` (counted from 0), is JSON text: ``header`` in an NPZ file, the
@@ -94,7 +97,8 @@ class ShardPart:
         assert selection.patches is not None, "the selection holds no patches"
         self._pending.append(replace(selection, extras={}))
         maps = sum(values.nbytes for values in selection.maps.values())
-        self.written += selection.patches.nbytes + maps + _FRAME_BYTES
+        embeddings = 0 if selection.embeddings is None else selection.embeddings.nbytes
+        self.written += selection.patches.nbytes + embeddings + maps + _FRAME_BYTES
 
     def close(self) -> None:
         """Save the shard, which may be one without rows. Raises SinkError."""
@@ -187,6 +191,9 @@ def concatenated(selections: Sequence[Selection]) -> Arrays:
         arrays["participation"] = np.concatenate([_participation(each) for each in selections])
     if any(selection.maps for selection in selections):
         arrays["maps"] = np.stack([np.stack([*selection.maps.values()]) for selection in selections])
+    embeddings = [selection.embeddings for selection in selections if selection.embeddings is not None]
+    if embeddings:
+        arrays["embeddings"] = np.concatenate(embeddings)
     patches = [selection.patches for selection in selections if selection.patches is not None]
     arrays["patches"] = np.concatenate([np.empty((0, PATCH, PATCH, 3), np.uint8), *patches])
     return arrays

@@ -213,7 +213,9 @@ def _painted(cells: NDArray[np.int64], selection: Selection, merge: int, first: 
 def part_of(selection: Selection, merge: int, given: int) -> Part:
     """All groups of a Selection, behind ``given`` earlier ones."""
     group = np.arange(len(selection) // merge**2)
-    return Part(replace(selection, device_patches=None, maps={}, extras={}), given + group, group, len(group))
+    return Part(
+        replace(selection, device_patches=None, embeddings=None, maps={}, extras={}), given + group, group, len(group)
+    )
 
 
 def _of(part: Part, chosen: NDArray[np.bool_], merge: int) -> Part:

@@ -46,6 +46,11 @@ class TowerGraph:
         self._compiled = compiled
         self._graphs: OrderedDict[tuple[int, ...], _Graph] = OrderedDict()
 
+    @staticmethod
+    def fits(tower: Tower) -> bool:
+        """Whether a graph can be made of ``tower``."""
+        return tower.device.type == "cuda" and not (tower.windows or tower.computes_boundaries)
+
     def encode(self, rows: torch.Tensor, groups: Groups) -> Any:
         """Features of a frame's groups, as the model's ``mm_encoder_outputs`` wants them; at least one group."""
         grid, keywords = self._tower.told([groups], self._exact)

@@ -1,0 +1,28 @@
+"""Embeddings of a vision tower on a card, with CUDA graphs where they fit, are those on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+pytest.importorskip("transformers", minversion="5.18", reason="needs transformers 5.18")
+
+from foveate.pipeline.vlm.encoders import TowerEncoder  # noqa: E402
+from tests.models.vision_language import MAKERS, model_of  # noqa: E402
+from tests.pipeline.test_vlm_models import CHOSEN, MEAN, STD, part_of, whole  # noqa: E402
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", MAKERS)
+def test_frames_of_a_size_that_comes_often(family: str) -> None:
+    on_host = TowerEncoder(model_of(family), MEAN, STD, family)
+    on_card = TowerEncoder(model_of(family).cuda(), MEAN, STD, family)
+    sizes = [CHOSEN, CHOSEN[:3], CHOSEN, [], CHOSEN, CHOSEN[:3], CHOSEN, CHOSEN[:3], CHOSEN, CHOSEN[:3], [4]]
+    with torch.backends.cudnn.flags(allow_tf32=False):  # else convolutions keep three digits
+        for seed, chosen in enumerate(sizes):
+            selection = part_of(whole(seed), chosen)
+            found, expected = on_card.encode(selection), on_host.encode(selection)
+            assert found.shape == (len(chosen), 32)
+            np.testing.assert_allclose(found, expected, atol=1e-4)  # sums of float32 in another order
+    assert len(on_card._graphed) == (0 if family in ("qwen2_5_vl", "glm4v", "glm46v") else 2)
