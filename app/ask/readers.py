@@ -48,7 +48,11 @@ class LocalModel:
 
     def __init__(self, arguments: AskArguments) -> None:
         """Raises SettingsError for what is no folder of a model, ModelError for one that cannot be loaded."""
-        self._reader = _reader(Path(arguments.model))
+        self._reader = local_reader(
+            Path(arguments.model),
+            otherwise="; --server URL asks one that is served",
+            besides=", or any behind --server URL",
+        )
         self._most = arguments.most_words
         self._kept: deque[Selection] = deque(maxlen=arguments.most_frames)
         self.merge = self._reader.merge
@@ -103,10 +107,12 @@ def open_model(arguments: AskArguments) -> Answering:
     return LocalModel(arguments) if arguments.server is None else ServedModel(arguments, arguments.server)
 
 
-def _reader(path: Path) -> Reader:
-    folder = ModelFolder(
-        path, "--model", otherwise="; --server URL asks one that is served", besides=", or any behind --server URL"
-    )
+def local_reader(path: Path, otherwise: str = "", besides: str = "") -> Reader:
+    """The model in the folder that --model names, on the GPU where there is one; for the rest see ModelFolder.
+
+    Raises SettingsError for what is no folder of a model, ModelError for one that cannot be loaded.
+    """
+    folder = ModelFolder(path, "--model", otherwise=otherwise, besides=besides)
     folder.kind()
     return folder.loaded(lambda: _loaded(path))
 

@@ -25,6 +25,7 @@ MEASURES = {
     "memory": (),
     "quality": (),
     "relevance": (),
+    "vlm": ("--model", "model", "--questions", "questions.jsonl"),
 }
 Say = Callable[[str, Sequence[str]], tuple[int, str]]
 

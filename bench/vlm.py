@@ -1,0 +1,171 @@
+"""How often a vision-language model answers right, given all patches of a video's frames, or few, chosen in some ways.
+
+python -m foveate.bench.vlm --model Qwen3-VL-4B-Instruct --questions questions.jsonl --out vlm.json
+
+Needs trained weights: whether those in a folder are cannot be told, and the accuracy of random ones means nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import tyro
+from tyro.conf import arg
+
+from foveate.app.ask.readers import local_reader
+from foveate.app.complaints import check_count
+from foveate.bench.answers import Answers
+from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.given import ALL, Frames, Method, methods_of
+from foveate.bench.interval import wilson
+from foveate.bench.questions import Question, read_questions
+from foveate.bench.record import hand_out, origin, sha256
+from foveate.bench.table import standard_error
+from foveate.pipeline.errors import ModelError, SettingsError, SourceError
+
+if TYPE_CHECKING:
+    from foveate.pipeline.vlm.reader import Reader
+
+_CAUTION: Final = (
+    "whether the weights in {} are trained cannot be told from its files: figures need real weights, the accuracy of "
+    "random ones means nothing"
+)
+_MODEL = "A folder with a model of transformers, with trained weights."
+_QUESTIONS = "Questions, in the fields of bench/README.md."
+_VIDEOS = "Where the videos are. Default: the folder of the questions."
+_ANSWERS = "Answers as they come; a second run does only what is missing there."
+_BUDGETS = "Language-model tokens for each frame."
+_FPS = "Look at so many frames a second."
+_FRAMES = "Look at so many frames at most, spread over what is asked about."
+_MAX_TOKENS = "Tokens that an answer may have."
+
+
+def vlm(
+    model: Annotated[str, arg(metavar="DIR", help=_MODEL)],
+    questions: Annotated[str, arg(metavar="FILE.jsonl", help=_QUESTIONS)],
+    videos: Annotated[str | None, arg(metavar="DIR", help=_VIDEOS)] = None,
+    answers: Annotated[str, arg(metavar="FILE.jsonl", help=_ANSWERS)] = "vlm_answers.jsonl",
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    budgets: Annotated[tuple[int, ...], arg(metavar="N ...", help=_BUDGETS)] = (17, 34, 68),
+    fps: Annotated[float, arg(metavar="X", help=_FPS)] = 1.0,
+    frames: Annotated[int, arg(metavar="N", help=_FRAMES)] = 16,
+    max_tokens: Annotated[int, arg(metavar="N", help=_MAX_TOKENS)] = 8,
+) -> None:
+    """Compare a model's accuracy on multiple-choice questions, given all patches of the frames or few of them."""
+    check_folders(out=out, answers=answers)
+    check_least(1, frames=frames)
+    check_count("max-tokens", max_tokens)
+    _check(budgets, fps)
+    say = standard_error().print
+    say(_CAUTION.format(model), markup=False)
+    asked = read_questions(Path(questions), Path(questions).parent if videos is None else Path(videos))
+    reader = local_reader(Path(model))
+    origins = origin()
+    about = {"foveate": origins["versions"]["foveate"], **_about(Path(model), Path(questions))}
+    about |= {"fps": fps, "frames": frames, "max_tokens": max_tokens}
+    methods = methods_of(budgets)
+    with Answers(Path(answers), about) as known:
+        for number, question in enumerate(asked, 1):
+            if _answer(reader, question, methods, known, fps, frames, max_tokens):
+                say(f"answered {number} of {len(asked)}: {question.name}", markup=False)
+        cases = [_case(method, asked, known) for method in methods]
+    guessing = fmean(1 / len(question.options) for question in asked)
+    record = {**origins, "command": "vlm", **about, "interval": "Wilson, 95%", "guessing": guessing, "cases": cases}
+    say(_table(cases, guessing), markup=False)
+    hand_out(record, out)
+
+
+def _about(model: Path, questions: Path) -> dict[str, Any]:
+    """Which model and questions. Weights are told apart by their folder's name and configuration alone."""
+    return {
+        "model": model.resolve().name,
+        "config_sha256": sha256(model / "config.json"),
+        "questions_sha256": sha256(questions),
+    }
+
+
+def _check(budgets: Sequence[int], fps: float) -> None:
+    """Raise SettingsError for what cannot be."""
+    if not budgets or len(set(budgets)) < len(budgets):
+        raise SettingsError(f"--budgets must be different numbers, at least one, got {list(budgets)}")
+    for budget in budgets:
+        check_count("budgets", budget, most=100_000)
+    if not 1e-5 <= fps <= 1000:
+        raise SettingsError(f"--fps must be from 1e-5 to 1000, got {fps:g}")
+
+
+def _answer(
+    reader: Reader, question: Question, methods: Sequence[Method], known: Answers, fps: float, frames: int, most: int
+) -> int:
+    """Ask what is not yet answered. Returns how many answers came to it."""
+    missing = [method for method in methods if known.get(question.name, method) is None]
+    seen = Frames(question, fps, frames, reader.merge) if missing else None
+    for method in missing:
+        assert seen is not None
+        given = seen.given(method)
+        if not given:
+            raise SourceError(f"{question.video} has no frame in the part that question {question.name!r} is about")
+        begin = time.perf_counter()
+        said = _said(reader, given, question.prompt, most)
+        seconds = time.perf_counter() - begin
+        letter = question.letter_in(said)
+        known.add({
+            "question": question.name, "method": method.name, "budget": method.budget, "answer": said,
+            "letter": letter, "right": letter == question.right, "frames": len(given),
+            "tokens": sum(map(len, given)) // reader.merge**2, "seconds": seconds,
+        })  # fmt: skip
+    return len(missing)
+
+
+def _said(reader: Reader, given: Sequence[Any], prompt: str, most: int) -> str:
+    """The answer; always the likeliest token. Raises ModelError for what is too much for the model or the memory."""
+    try:
+        return reader.ask(given, prompt, max_new_tokens=most, do_sample=False)
+    except ValueError as error:
+        raise ModelError(str(error)) from error
+    except RuntimeError as error:
+        if "out of memory" not in str(error).casefold():
+            raise
+        raise ModelError("the model is out of memory; look at fewer --frames") from error
+
+
+def _case(method: Method, questions: Sequence[Question], known: Answers) -> dict[str, Any]:
+    """Accuracy over all questions. ``gained`` and ``lost``: answered right by this, or by all patches, alone."""
+    pairs = [(known.get(each.name, method), known.get(each.name, Method(ALL, None))) for each in questions]
+    answers = [(mine, whole) for mine, whole in pairs if mine is not None and whole is not None]
+    assert len(answers) == len(questions)
+    right = sum(mine["right"] for mine, _ in answers)
+    return {
+        "method": method.name, "budget": method.budget, "questions": len(answers), "right": right,
+        "accuracy": right / len(answers), "interval": list(wilson(right, len(answers))),
+        "unreadable": sum(mine["letter"] is None for mine, _ in answers),
+        "gained": sum(mine["right"] and not whole["right"] for mine, whole in answers),
+        "lost": sum(whole["right"] and not mine["right"] for mine, whole in answers),
+        "tokens_per_frame": sum(mine["tokens"] for mine, _ in answers) / sum(mine["frames"] for mine, _ in answers),
+    }  # fmt: skip
+
+
+def _table(cases: Sequence[Mapping[str, Any]], guessing: float) -> str:
+    """One row for each method and budget, as Markdown."""
+    lines = ["| method | tokens/frame | accuracy | 95% | gained, lost | unreadable |", "|---" * 6 + "|"]
+    for case in cases:
+        name = case["method"] if case["budget"] is None else f"{case['method']}, {case['budget']}"
+        low, high = case["interval"]
+        shares = f"{case['accuracy']:.1%} | {low:.1%} to {high:.1%}"
+        counts = f"+{case['gained']} -{case['lost']} | {case['unreadable']}"
+        lines.append(f"| {name} | {case['tokens_per_frame']:.1f} | {shares} | {counts} |")
+    return "\n".join([*lines, f"Wilson's intervals; questions: {cases[0]['questions']}; guessing: {guessing:.1%}"])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(vlm, prog="python -m foveate.bench.vlm", args=list(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
