@@ -50,6 +50,7 @@ def test_towers_see_the_same_on_a_card(family: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch gives up
 def test_compiled_blocks_give_the_same() -> None:
     tower = Tower(model_of("qwen3_vl").cuda())
     graph = TowerGraph(tower, compiled=True)
