@@ -50,7 +50,7 @@ def test_towers_see_the_same_on_a_card(family: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler uses what torch gives up
+@pytest.mark.filterwarnings("ignore")  # those of torch's own compiler: what it uses is deprecated, TF32 is off
 def test_compiled_blocks_give_the_same() -> None:
     tower = Tower(model_of("qwen3_vl").cuda())
     graph = TowerGraph(tower, compiled=True)
