@@ -86,12 +86,15 @@ class Tower:
     @contextmanager
     def compiled(self) -> Iterator[None]:
         """Meanwhile the tower's blocks are compiled by torch, for just the sizes that come."""
-        blocks = self._visual.blocks
-        self._visual.blocks = torch.nn.ModuleList([torch.compile(block, dynamic=False) for block in blocks])
+        holder, name = (
+            (self._visual.encoder, "layers") if hasattr(self._visual, "encoder") else (self._visual, "blocks")
+        )
+        blocks = getattr(holder, name)
+        setattr(holder, name, torch.nn.ModuleList([torch.compile(block, dynamic=False) for block in blocks]))
         try:
             yield
         finally:
-            self._visual.blocks = blocks
+            setattr(holder, name, blocks)
 
     def _keywords(self, frames: Sequence[Groups], exact: bool) -> dict[str, torch.Tensor]:
         at = np.concatenate([np.stack([groups.places.rows, groups.places.columns], 1) for groups in frames])

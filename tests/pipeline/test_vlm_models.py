@@ -272,6 +272,16 @@ def test_rows_are_those_of_the_processor_of_siglip_2() -> None:
     assert np.abs(pixel_rows(patches, made.image_mean, made.image_std) - expected).max() <= 1e-7
 
 
+@pytest.mark.filterwarnings("ignore")  # those of torch's own compiler
+def test_blocks_are_compiled_for_a_while(model: Any) -> None:
+    tower = Tower(model)
+    before = [type(module) for module in tower._visual.modules()]
+    with tower.compiled():
+        compiled = [type(module).__name__ for module in tower._visual.modules()]
+        assert compiled.count("OptimizedModule") == 2  # all families have two blocks here
+    assert [type(module) for module in tower._visual.modules()] == before
+
+
 @pytest.mark.parametrize("count", [0, 5])
 def test_rows_made_on_a_device_are_the_same(count: int) -> None:
     patches = np.random.default_rng(0).integers(0, 256, (count, 16, 16, 3), np.uint8)
