@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from foveate.app.arguments import run_arguments
 from foveate.app.main import main
 from foveate.pipeline.sinks import read_json_lines, read_shards
 from foveate.pipeline.stream import open_stream
@@ -175,6 +176,7 @@ def test_a_missing_extra_comes_with_the_command_that_brings_it(
     clip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen3_vl"}))
+    run_arguments([clip])  # the first time, the parser looks for torch itself
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["run", clip, "--encode", str(tmp_path), "-o", str(tmp_path / "a.npz")]) == 1
     assert "--encode DIR needs torch, which is not installed: pip install" in line(capsys)
