@@ -64,6 +64,15 @@ class Geometry:
         side = CELL * merge << lod
         return -(-self.height // side), -(-self.width // side)
 
+    def units(self, merge: int) -> Mask:
+        """bool[units]: the ``merge`` x ``merge`` groups of the grid's cells that hold any pixel of the picture.
+
+        Groups at the grid's right and bottom edge may reach beyond it.
+        """
+        side = CELL * merge
+        rows, columns = (-(-cells // merge) for cells in self.grid)
+        return np.outer(np.arange(rows) * side < self.height, np.arange(columns) * side < self.width)
+
     def top(self, most: int, merge: int = 1) -> int:
         """The least LOD from TOP_LEVEL on at which ``most`` tokens, or groups of them, cover the whole picture.
 

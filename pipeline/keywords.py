@@ -69,7 +69,7 @@ class AllocationKeywords(TypedDict, total=False):
     strategy: Literal["rate_distortion", "three_stage", "five_stage", "adaptive", "cluster_first", "foveated", "soft"]
     memory: Literal["frame", "stream"]
     min_gain: float
-    merge: Literal[1, 2]
+    merge: Literal[1, 2, 3]
     share: float
     m0: float | None
     e0: float

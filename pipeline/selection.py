@@ -51,9 +51,9 @@ class NaFlex(NamedTuple):
 class Selection:
     """The tokens chosen for one frame. Arrays have length K, in the order: coarse to fine, then row by row.
 
-    With ``merge = 2`` that is the order of the groups. Each is four tokens of one LOD one after the other: top left,
-    top right, bottom left, bottom right. Where a group reaches over the right or bottom edge, tokens that would lie
-    wholly outside the picture repeat their neighbours in the group.
+    With ``merge`` 2 or 3 that is the order of the groups. Each is ``merge**2`` tokens of one LOD one after the other,
+    row by row. Where a group reaches over the right or bottom edge, tokens that would lie wholly outside the picture
+    repeat their neighbours in the group.
     """
 
     index: int

@@ -35,7 +35,8 @@ class _Group(BaseModel):
         value = value.item() if isinstance(value, np.generic) else value
         annotation = cls.model_fields[str(info.field_name)].annotation
         if get_origin(annotation) is Literal and isinstance(value, (bool, float)):
-            raise ValueError(f"must be {' or '.join(map(repr, get_args(annotation)))}")
+            *first, last = map(repr, get_args(annotation))
+            raise ValueError(f"must be {', '.join(first)} or {last}")
         return value
 
 
@@ -130,8 +131,8 @@ class AllocationSettings(_Group):
     where its picture is wrong."""
     min_gain: float = Field(64.0, ge=0, le=1e15)
     """Least weighted squared error (8-bit units squared, summed over pixels) that a token must remove."""
-    merge: Literal[1, 2] = 1
-    """2: whole 2x2 groups of tokens, as Qwen-style models need."""
+    merge: Literal[1, 2, 3] = 1
+    """2: whole 2x2 groups of tokens, as Qwen-style models need; 3: whole 3x3 groups, as Gemma 4 needs."""
     share: float = Field(0.95, gt=0, le=1)
     """adaptive: the cells kept are the fewest that hold this share of what all cells are worth."""
     m0: float | None = Field(None, gt=0, le=1000)
@@ -274,7 +275,8 @@ class Settings(_Group):
         if self.source.conflict is not None:
             raise ValueError(self.source.conflict)
         if self.budget < self.allocation.merge**2:
-            raise ValueError(f"budget must be at least 4 with merge = 2, got {self.budget}")
+            merge = self.allocation.merge
+            raise ValueError(f"budget must be at least {merge**2} with merge = {merge}, got {self.budget}")
         if (self.score.scorer == "linear") != (self.score.weights is not None):
             raise ValueError("score.weights names a file where score.scorer is 'linear', and only there")
         try:

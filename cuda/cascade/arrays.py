@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, grid_of, record_size, units_of, upper_size
+from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, blocks_of, grid_of, record_size, units_of, upper_size
 from foveate.cuda.device import Stream
 from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import PixelState
-from foveate.pipeline.geometry import CELL, ROOT, TOP_LEVEL
+from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
 MAPS: Final = (
@@ -25,6 +25,9 @@ MAPS: Final = (
     "since",
 )
 """Order of the carried maps: enum Map of carry.cu. ``since`` holds int32: frames since the cell was computed."""
+
+CARRY_THREADS: Final = 256
+"""Of a block of carry.cu, one for each cell of a unit: THREADS there."""
 
 TURNS: Final = 2  # the maps of the frame before and of this one change places
 
@@ -115,7 +118,7 @@ def _allocate_upper(memory: Memory, pixels: PixelState, settings: Settings, stre
     """A third of what the roots need, so they are there whether a budget asks for them or not. Raises EngineError."""
     merge, geometry = settings.allocation.merge, pixels.geometry
     grid, top = grid_of(geometry, merge), geometry.top(1, merge)
-    roots, blocks = int(grid["roots"]), units_of(grid) * merge**2 // (ROOT * ROOT)
+    roots, blocks = int(grid["roots"]), blocks_of(grid, CARRY_THREADS)
     samples, nodes = upper_size(*geometry.grid, top), upper_size(int(grid["root_rows"]), int(grid["root_columns"]), top)
 
     def floats(name: str, *shape: int) -> DeviceArray:

@@ -1,6 +1,6 @@
 // Carries every cell's maps from the previous frame to this one along the flow, scores the cell, and weights its errors.
 //
-// One thread per cell, in the order of the quadtrees, so that the weighted errors of a node's cells are summed where they
+// One thread per cell, unit by unit in the order of the quadtrees, so that the weighted errors of a node's cells are summed where they
 // are made, in the order of pruning.c. Where the frame rests, only the cells' ages move on.
 // Results equal pipeline/cascade/scores.py, cache.py and ledger.py bit for bit, given the same flow and channels, except
 // that a map warped between cells may differ in its last bits.
@@ -83,15 +83,17 @@ struct Carried {
 __device__ inline Cell cell_of(const Carry& p, int thread)
 {
     const Grid& grid = p.grid;
-    int each = grid.merge * grid.merge, part = thread % each;
-    Place unit = place_of(0, thread / each, grid.root_columns);
+    int bits = grid.merge - 1, part = thread & (threads_of_unit(grid) - 1);
+    int down = part >> bits, across = part & ((1 << bits) - 1);
+    int idle = down >= grid.merge || across >= grid.merge;
+    Place unit = place_of(0, thread >> 2 * bits, grid.root_columns);
     Cell cell;
-    cell.row = unit.row * grid.merge + part / grid.merge;
-    cell.column = unit.column * grid.merge + part % grid.merge;
+    cell.row = unit.row * grid.merge + down;
+    cell.column = unit.column * grid.merge + across;
     cell.index = cell.row * grid.columns + cell.column;
     cell.count = grid.rows * grid.columns;
-    cell.exists = cell.row < grid.rows && cell.column < grid.columns;
-    cell.inside = cell.row < grid.inside_rows && cell.column < grid.inside_columns;
+    cell.exists = !idle && cell.row < grid.rows && cell.column < grid.columns;
+    cell.inside = !idle && cell.row < grid.inside_rows && cell.column < grid.inside_columns;
     cell.changed = cell.exists && p.changed[(cell.row / 2) * (grid.columns / 2) + cell.column / 2];
     return cell;
 }
@@ -252,12 +254,19 @@ __device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cel
     return worth;
 }
 
-// Sum over the unit's cells, which lie in neighbouring lanes: the left column first, then the right one.
+// Sum over the unit's cells, which lie in neighbouring lanes: each column's first, then these from left to right. Right
+// where the lane is the unit's first.
 __device__ inline float over_unit(float value, int merge)
 {
     if (merge == 1) return value;
-    value += __shfl_down_sync(EVERYONE, value, 2);
-    return value + __shfl_down_sync(EVERYONE, value, 1);
+    if (merge == 2) {
+        value += __shfl_down_sync(EVERYONE, value, 2);
+        return value + __shfl_down_sync(EVERYONE, value, 1);
+    }
+    float second = __shfl_down_sync(EVERYONE, value, 4), third = __shfl_down_sync(EVERYONE, value, 8);
+    float column = (value + second) + third;
+    second = __shfl_down_sync(EVERYONE, column, 1), third = __shfl_down_sync(EVERYONE, column, 2);
+    return (column + second) + third;
 }
 
 // The sums over the block's nodes of level 2, by 16 threads each: four for each level, one per child.
@@ -280,7 +289,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
 {
     __shared__ float products[TOP + 1][THREADS];
     const Grid& grid = p.grid;
-    int each = grid.merge * grid.merge, units = THREADS / each, unit = threadIdx.x / each;
+    int each = threads_of_unit(grid), units = THREADS / each, unit = threadIdx.x / each;
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
     FrameState frame = *p.frame;
     if (frame.rests) {
@@ -336,7 +345,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
 {
     __shared__ float products[THREADS];
     const Grid& grid = p.grid;
-    int each = grid.merge * grid.merge, units = THREADS / each;
+    int each = threads_of_unit(grid), units = THREADS / each;
     if (p.frame->rests) return;
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
     Worth worth = {};
@@ -354,16 +363,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
     }
 }
 
+// The sum over the blocks of carry_upper that make a root: 1, 4 or 16, in the order of its nodes.
+__device__ inline float over_root(const float* shares, int blocks)
+{
+    if (blocks == 1) return shares[0];
+    if (blocks == 4) return over_four(shares);
+    float quarters[4];
+    for (int i = 0; i < 4; i++) quarters[i] = over_four(shares + 4 * i);
+    return over_four(quarters);
+}
+
 // Behind `carry_upper`, by one block: the weighted errors of all nodes above TOP.
 extern "C" __global__ void __launch_bounds__(1024) sum_upper(const __grid_constant__ Carry p)
 {
     const Grid& grid = p.grid;
-    int blocks = grid.roots * grid.merge * grid.merge;  // of carry_upper: with merge = 2 four make a root
+    int each = threads_of_unit(grid), blocks = grid.roots * each;  // of carry_upper
     if (p.frame->rests) return;
     for (int level = TOP + 1; level <= grid.top; level++) {
         const float* shares = p.shares + (level - TOP - 1) * blocks;
         for (int i = threadIdx.x; i < grid.roots; i += blockDim.x)
-            p.sums[i] = grid.merge == 1 ? shares[i] : over_four(shares + 4 * i);
+            p.sums[i] = over_root(shares + each * i, each);
         const float* from = p.sums;
         float* to = p.sums + grid.roots;
         for (int above = TOP + 1; above <= level; above++) {

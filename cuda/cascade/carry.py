@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
-from foveate.cuda.cascade.layout import GRID, grid_of, units_of
+from foveate.cuda.cascade.arrays import CARRY_THREADS, Arrays, ReaderArrays
+from foveate.cuda.cascade.layout import GRID, blocks_of, grid_of
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import DeviceArray
 from foveate.cuda.program import Program, struct
@@ -15,7 +15,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
-_THREADS = 256  # one per cell
 _SUMMING = 1024
 
 
@@ -35,7 +34,7 @@ class Carry:
         geometry, cache = pixels.geometry, settings.cache
         luma, three = pixels.planes[0], (np.uint64, (3,))
         grid = grid_of(geometry, settings.allocation.merge)
-        self._blocks = units_of(grid) * settings.allocation.merge**2 // _THREADS
+        self._blocks = blocks_of(grid, CARRY_THREADS)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._kernel, self._carry_upper, self._sum_upper = map(program.kernel, ("carry", "carry_upper", "sum_upper"))
         self._parameters = struct(
@@ -92,7 +91,7 @@ class Carry:
 
     def enqueue(self, stream: Stream) -> None:
         """Maps, scores, ages and costs of this frame."""
-        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._blocks, CARRY_THREADS, self._parameters)
 
     def reach(self, top: int) -> None:
         """From now on ``enqueue_upper`` goes up to ``top``."""
@@ -100,5 +99,5 @@ class Carry:
 
     def enqueue_upper(self, stream: Stream) -> None:
         """Costs of the levels above TOP_LEVEL, behind the rest and their samples."""
-        self._carry_upper.launch(stream, self._blocks, _THREADS, self._parameters)
+        self._carry_upper.launch(stream, self._blocks, CARRY_THREADS, self._parameters)
         self._sum_upper.launch(stream, 1, _SUMMING, self._parameters)

@@ -1,6 +1,6 @@
 // What the Cascade's kernels share: quadtree places, warp sums, the record of a frame's tokens. Mirrors layout.py.
 //
-// Units are cells, or with merge = 2 whole 2x2 groups of cells. A quadtree root spans 16 x 16 units. Nodes of a level are
+// Units are cells, or whole groups of merge x merge cells. A quadtree root spans 16 x 16 units. Nodes of a level are
 // numbered in Morton order, root by root: the children of node n are 4n .. 4n + 3, in reading order. Where the budget is
 // smaller than the number of roots there are levels above TOP, whose nodes are numbered row by row.
 #pragma once
@@ -56,7 +56,7 @@ struct Header {
 struct Grid {
     int rows, columns;                // cells, the padding's included
     int inside_rows, inside_columns;  // cells that hold any pixel
-    int merge;                        // cells along a unit
+    int merge;                        // cells along a unit: 1, 2 or 3
     int unit_rows, unit_columns;      // units with any cell inside
     int roots, root_rows, root_columns;
     int top;                          // level of the coarsest tokens: TOP, or above
@@ -92,6 +92,13 @@ __device__ inline int node_at(int level, int row, int column, int root_columns)
     return ((((row >> depth) * root_columns) + (column >> depth)) << (2 * depth)) + code;
 }
 
+// Where each cell has a thread, a unit has 1, 4 or 16 of them, rows of 1, 2 or 4. With merge = 3 seven of the 16 idle, so
+// that no unit crosses warps.
+__device__ inline int threads_of_unit(const Grid& grid)
+{
+    return 1 << 2 * (grid.merge - 1);
+}
+
 // Units inside the picture under the node of a level.
 __device__ inline int units_under(const Grid& grid, int level, int node)
 {
@@ -115,8 +122,8 @@ __device__ inline int upper_start(int rows, int columns, int level)
     return start;
 }
 
-// Writes the token at (row, column) of a level, the index-th; with merge = 2 the four of that group. What would lie wholly
-// outside the picture repeats its neighbour in the group.
+// Writes the unit at (row, column) of a level, the index-th: a token, or the tokens of a group row by row. What would lie
+// wholly outside the picture repeats its neighbour in the group.
 __device__ inline void write_unit(const Grid& grid, Token* tokens, int index, int level, int row, int column)
 {
     int each = grid.merge * grid.merge;

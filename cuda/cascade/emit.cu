@@ -70,8 +70,8 @@ __device__ inline int block_least(int value, int* partial)
 __device__ inline int repeats_of(const Emit& p, const Token& token, int index)
 {
     if (p.grid.merge == 1) return 1;
-    int first = index & ~3, repeats = 0;
-    for (int i = 0; i < 4; i++) {
+    int each = p.grid.merge * p.grid.merge, first = index - index % each, repeats = 0;
+    for (int i = 0; i < each; i++) {
         const Token& other = p.tokens[first + i];
         if (other.row != token.row || other.column != token.column) continue;
         if (first + i < index) return 0;

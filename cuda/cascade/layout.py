@@ -70,7 +70,7 @@ CONCLUSION: Final[np.dtype[Any]] = np.dtype(
 
 
 def grid_of(geometry: Geometry, merge: int) -> NDArray[np.void]:
-    """The struct Grid of a picture; ``merge`` is 1 or 2 cells along a unit."""
+    """The struct Grid of a picture; ``merge`` is 1, 2 or 3 cells along a unit."""
     grid = np.zeros((), GRID)
     rows, columns = geometry.grid
     inside_rows, inside_columns = -(-geometry.height // CELL), -(-geometry.width // CELL)
@@ -104,3 +104,8 @@ def offsets(room: int) -> dict[str, int]:
 def units_of(grid: NDArray[np.void]) -> int:
     """Level-0 nodes of all quadtrees, those off the grid included."""
     return int(grid["roots"]) * ROOT * ROOT
+
+
+def blocks_of(grid: NDArray[np.void], threads: int) -> int:
+    """Blocks of so many threads in which each cell of each unit has a thread; see threads_of_unit() in cascade.cuh."""
+    return units_of(grid) * 4 ** (int(grid["merge"]) - 1) // threads

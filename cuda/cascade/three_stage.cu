@@ -31,14 +31,27 @@ __device__ inline float cell_value(const ThreeStage& p, int stage, int cell)
     return p.scores[cell] * (0.5f + 0.5f * fminf(detail, 1.0f));
 }
 
+// The mean over the unit's cells, each column's sum first; what lies beyond the grid is as the nearest cell of it.
 __device__ inline float unit_value(const ThreeStage& p, int stage, int row, int column)
 {
     const Grid& grid = p.grid;
-    int cell = row * grid.merge * grid.columns + column * grid.merge;
-    if (grid.merge == 1) return cell_value(p, stage, cell);
-    float left = cell_value(p, stage, cell) + cell_value(p, stage, cell + grid.columns);
-    float right = cell_value(p, stage, cell + 1) + cell_value(p, stage, cell + grid.columns + 1);
-    return (left + right) / 4.0f;
+    if (grid.merge == 1) return cell_value(p, stage, row * grid.columns + column);
+    float sum = 0.0f;
+    for (int x = 0; x < grid.merge; x++) {
+        float down = 0.0f;
+        for (int y = 0; y < grid.merge; y++) {
+            int at = min(row * grid.merge + y, grid.rows - 1), across = min(column * grid.merge + x, grid.columns - 1);
+            down += cell_value(p, stage, at * grid.columns + across);
+        }
+        sum += down;
+    }
+    return sum / (float)(grid.merge * grid.merge);
+}
+
+// Units along a row of the grid.
+__device__ inline int units_across(const Grid& grid)
+{
+    return (grid.columns + grid.merge - 1) / grid.merge;
 }
 
 // A number that is greater where the float is greater.
@@ -90,7 +103,7 @@ __device__ inline void cull(const ThreeStage& p, int first, int end, int keep, i
 __device__ inline int write_tokens(const ThreeStage& p, int first, int end, int* partial)
 {
     const Grid& grid = p.grid;
-    int columns = grid.columns / grid.merge, found = 0;
+    int columns = units_across(grid), found = 0;
     for (int i = first; i < end; i++) found += p.alive[i];
     int at = sum_before(found, partial);
     for (int i = first; i < end; i++)
@@ -103,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __g
     __shared__ int partial[WARP];
     const Grid& grid = p.grid;
     if (p.conclusion.frame->rests) return;
-    int columns = grid.columns / grid.merge, units = grid.rows / grid.merge * columns;
+    int columns = units_across(grid), units = (grid.rows + grid.merge - 1) / grid.merge * columns;
     int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch, end = min(first + stretch, units);
     int asked = p.conclusion.frame->budget, budget = asked ? asked / (grid.merge * grid.merge) : p.budget;
     for (int i = first; i < end; i++) p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;

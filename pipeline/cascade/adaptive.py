@@ -21,7 +21,7 @@ class Adaptive:
         self._merge = merge
 
     def allocate(self, problem: Problem) -> Tokens:
-        """The best cells; see Strategy. With merge, whole 2x2 groups by the mean of their cells."""
+        """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
         chosen = units.lacking(problem, self._min_gain)
         for look in (coarse(problem), problem.score):

@@ -102,10 +102,10 @@ def _as_squares(maps: NDArray[Any], side: int) -> NDArray[Any]:
 
 
 def _first(tokens: Tokens) -> Mask:
-    """bool[K]: False for tokens that repeat an earlier one, which is the one before or the one before that."""
+    """bool[K]: False for tokens that repeat an earlier one: the one before it, or above it in a group."""
     first = np.ones(len(tokens.lod), np.bool_)
     place = (tokens.lod.astype(np.int64) << 20 | tokens.row) << 20 | tokens.column
-    for back in (1, 2):
+    for back in (1, 2, 3):
         first[back:] &= place[back:] != place[:-back]
     return first
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_groups, over_groups
+from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_groups, means_of_groups, over_groups
 
 Chosen = NDArray[np.intp]  # units, as indices into the flat map of units, ascending
 
 
 class Units:
-    """One frame's cells, or with ``merge = 2`` its whole 2x2 groups of cells: what is chosen as a whole."""
+    """One frame's cells, or whole ``merge`` x ``merge`` groups of them: what is chosen as a whole."""
 
     def __init__(self, problem: Problem, merge: int) -> None:
         self._merge = merge
         self._geometry = problem.geometry
-        inside = problem.geometry.inside
-        if merge == 2:
-            inside = over_groups(inside.astype(np.float32)) > 0
+        inside = problem.geometry.units(merge)
         self._columns = inside.shape[1]
         self.size = merge**2  # tokens per unit
         self.budget = problem.budget // self.size
@@ -26,7 +24,7 @@ class Units:
 
     def means(self, values: Map) -> NDArray[np.float32]:
         """The mean of float32[grid] over the cells of each unit, flat."""
-        return values.ravel() if self._merge == 1 else np.asarray(over_groups(values) / 4, np.float32).ravel()
+        return means_of_groups(values, self._merge).ravel()
 
     def labels(self, values: Map) -> NDArray[np.intp]:
         """The whole number of each unit's first cell, flat: identities are never averaged."""
@@ -36,7 +34,8 @@ class Units:
         """The units of which the reader holds nothing good enough: per token, ``gain`` of weighted error is to win."""
         if problem.kept is None:
             return self.all
-        return self.all[self.means(problem.kept * problem.weight)[self.all] > gain]
+        lost = over_groups(problem.kept * problem.weight, self._merge).ravel()
+        return self.all[lost[self.all] > gain * self.size]
 
     def tokens(self, chosen: Chosen) -> Tokens:
         """The tokens of LOD 0 on the units ``chosen``."""

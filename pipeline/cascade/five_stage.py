@@ -18,7 +18,7 @@ class FiveStage:
         self._merge = merge
 
     def allocate(self, problem: Problem) -> Tokens:
-        """The best cells; see Strategy. With merge, whole 2x2 groups by the mean of their cells."""
+        """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
         chosen = units.lacking(problem, self._min_gain)
         for values, keep in zip(_looks(problem), (*KEEP, 0), strict=True):

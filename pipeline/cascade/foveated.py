@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, in_order, over_groups
 from foveate.pipeline.cascade.quadtree import Quadtree
-from foveate.pipeline.geometry import CELL, Mask
+from foveate.pipeline.geometry import CELL, Geometry, Mask
 
 
 class _Splits(NamedTuple):
@@ -35,13 +35,13 @@ class Foveated:
         self._e0 = e0
         self._min_gain = min_gain
         self._merge = merge
-        self._inside: Mask | None = None
+        self._geometry: Geometry | None = None
         self._tree = Quadtree(np.zeros((1, 1), np.bool_))
         self._top = 0  # LOD of the coarsest tokens
 
     def allocate(self, problem: Problem) -> Tokens:
         """Fine around the gaze, else the cell most relevant to a query, else the centre; see Strategy."""
-        self._look_at_size(problem.geometry.inside)
+        self._look_at_size(problem.geometry)
         self._top = min(len(problem.errors), len(self._tree.units) - 1)
         splits = self._splits(self._distances(problem))
         budget = problem.budget // self._merge**2
@@ -51,10 +51,10 @@ class Foveated:
             enough = self._more(splits, enough, budget, wanted)
         return in_groups(self._nodes(self._leaves(splits, enough, wanted)), self._merge, problem.geometry)
 
-    def _look_at_size(self, inside: Mask) -> None:
-        if inside is not self._inside:
-            self._inside = inside
-            self._tree = Quadtree(over_groups(inside.astype(np.float32)) > 0 if self._merge == 2 else inside)
+    def _look_at_size(self, geometry: Geometry) -> None:
+        if geometry is not self._geometry:
+            self._geometry = geometry
+            self._tree = Quadtree(geometry.units(self._merge))
 
     def _distances(self, problem: Problem) -> list[NDArray[np.float64]]:
         """Of the nodes of LOD 0..top: from the fixation point to the nearest point of each, in half diagonals."""
@@ -117,7 +117,7 @@ class Foveated:
 
     def _over_nodes(self, values: NDArray[np.float32]) -> list[NDArray[np.float64]]:
         """Sums of float32[grid] over the nodes of LOD 0..top."""
-        flat = (over_groups(values) if self._merge == 2 else values).ravel().astype(np.float64)
+        flat = over_groups(values, self._merge).ravel().astype(np.float64)
         sums = [np.where(self._tree.source < 0, 0.0, flat[self._tree.source])]
         for lod in range(1, self._top + 1):
             sums.append(self._tree.over_children(sums[-1], lod))

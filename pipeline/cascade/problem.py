@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import reduce
+from operator import add
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,8 @@ Map = NDArray[np.float32]
 class Tokens(NamedTuple):
     """Where the tokens are. All arrays have length K.
 
-    They come coarse to fine, then row by row. With ``merge = 2`` that is the order of their groups, each of which is
-    four tokens of one LOD: top left, top right, bottom left, bottom right. See ``in_groups`` for the picture's edge.
+    They come coarse to fine, then row by row. With ``merge`` 2 or 3 that is the order of their groups, each of which is
+    ``merge**2`` tokens of one LOD, row by row. See ``in_groups`` for the picture's edge.
     """
 
     lod: NDArray[np.uint8]
@@ -53,10 +55,27 @@ class Strategy(Protocol):
         """At most ``problem.budget`` tokens, the first frame included."""
 
 
-def over_groups(grid: Map) -> Map:
-    """Sum over each whole 2x2 group of cells, the units of ``merge = 2``: float32[2r, 2c] -> [r, c]."""
-    rows = grid[0::2] + grid[1::2]
-    return np.asarray(rows[:, 0::2] + rows[:, 1::2], np.float32)
+def over_groups(grid: Map, merge: int) -> Map:
+    """Sum over each ``merge`` x ``merge`` group of cells, the units of that merge: float32[rows, columns] -> [units].
+
+    Cells of a group that lie beyond the grid count 0. Columns are summed first, then they are added from left to right.
+    """
+    return _sums(_padded(grid, merge, "constant"), merge)
+
+
+def means_of_groups(grid: Map, merge: int) -> Map:
+    """The same as means; what lies beyond the grid is as the nearest cell of it."""
+    return np.asarray(_sums(_padded(grid, merge, "edge"), merge) / merge**2, np.float32)
+
+
+def _padded(grid: Map, merge: int, mode: Literal["constant", "edge"]) -> Map:
+    beyond = [(0, -cells % merge) for cells in grid.shape]
+    return np.pad(grid, beyond, mode=mode) if np.any(beyond) else grid
+
+
+def _sums(grid: Map, merge: int) -> Map:
+    rows = reduce(add, (grid[part::merge] for part in range(merge)))
+    return np.asarray(reduce(add, (rows[:, part::merge] for part in range(merge))), np.float32)
 
 
 def in_groups(nodes: Tokens, merge: int, geometry: Geometry) -> Tokens:

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, over_groups
+from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups
 from foveate.pipeline.cascade.quadtree import Quadtree
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
@@ -67,7 +67,5 @@ class RateDistortion:
     def _allocator_for(self, geometry: Geometry) -> Allocator:
         if self._allocator is None or geometry is not self._geometry:
             self._geometry = geometry
-            inside = geometry.inside
-            units = over_groups(inside.astype(np.float32)) > 0 if self._merge == 2 else inside
-            self._allocator = Allocator(Quadtree(units), units.shape[1], self._merge)
+            self._allocator = Allocator(Quadtree(geometry.units(self._merge)), geometry.grid, self._merge)
         return self._allocator

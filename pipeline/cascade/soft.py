@@ -24,7 +24,7 @@ class Soft:
         self._merge = merge
 
     def allocate(self, problem: Problem) -> Tokens:
-        """The best cells; see Strategy. With merge, whole 2x2 groups by the mean of their cells."""
+        """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
         chosen = units.lacking(problem, self._min_gain)
         return units.tokens(highest(units.means(detailed(problem, 0)), chosen, units.budget))

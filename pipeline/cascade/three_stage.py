@@ -16,7 +16,7 @@ class ThreeStage:
         self._merge = merge
 
     def allocate(self, problem: Problem) -> Tokens:
-        """The best cells; see Strategy. With merge, whole 2x2 groups by the mean of their cells."""
+        """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
         chosen = units.all
         looks = ((coarse(problem), COARSE_KEEP), (problem.score, MIDDLE_KEEP), (detailed(problem, 0), 0))

@@ -22,8 +22,8 @@ typedef struct {
     const int32_t *row[LEVELS], *column[LEVELS]; /* [level][nodes]: place in units of 2^level */
     int32_t nodes[LEVELS];
     int32_t rows[LEVELS], columns[LEVELS]; /* of nodes, from TOP_LEVEL on */
-    int32_t unit_columns;   /* of the grid of units */
-    int32_t merge;          /* 1 or 2: a unit is merge x merge cells */
+    int32_t cell_rows, cell_columns; /* of the grid of cells */
+    int32_t merge;          /* a unit is merge x merge cells; the last ones may reach beyond the grid */
 } Quadtree;
 
 typedef struct {
@@ -87,20 +87,31 @@ static void sum_up(const Quadtree *q, int32_t level, float *values)
     }
 }
 
+/* The weighted error over the cells of a unit: each column's sum first, then these from left to right. */
+static float over_unit(const Quadtree *q, int32_t row, int32_t column, const float *weight, const float *error)
+{
+    int32_t rows = least(q->merge, q->cell_rows - row), columns = least(q->merge, q->cell_columns - column);
+    int64_t first = (int64_t)row * q->cell_columns + column;
+    float sum = 0.0f;
+    for (int32_t x = 0; x < columns; x++) {
+        float down = 0.0f;
+        for (int32_t y = 0; y < rows; y++) {
+            int64_t at = first + (int64_t)y * q->cell_columns + x;
+            down += error[at] * weight[at];
+        }
+        sum += down;
+    }
+    return sum;
+}
+
 static void weigh(const Quadtree *q, const float *weight, const float *error, float *out)
 {
-    int32_t cells = q->unit_columns * q->merge;
+    int32_t across = (q->cell_columns + q->merge - 1) / q->merge; /* units */
     for (int32_t i = 0; i < q->nodes[0]; i++) {
         int32_t unit = q->source[i];
-        if (unit < 0) {
-            out[i] = 0.0f;
-        } else if (q->merge == 1) {
-            out[i] = error[unit] * weight[unit];
-        } else {
-            int64_t at = (int64_t)(unit / q->unit_columns) * 2 * cells + (unit % q->unit_columns) * 2;
-            float left = error[at] * weight[at] + error[at + cells] * weight[at + cells];
-            out[i] = left + (error[at + 1] * weight[at + 1] + error[at + cells + 1] * weight[at + cells + 1]);
-        }
+        if (unit < 0) out[i] = 0.0f;
+        else if (q->merge == 1) out[i] = error[unit] * weight[unit];
+        else out[i] = over_unit(q, unit / across * q->merge, unit % across * q->merge, weight, error);
     }
 }
 

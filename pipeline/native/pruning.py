@@ -29,7 +29,8 @@ class _Quadtree(ctypes.Structure):
         ("nodes", ctypes.c_int32 * _LEVELS),
         ("rows", ctypes.c_int32 * _LEVELS),
         ("columns", ctypes.c_int32 * _LEVELS),
-        ("unit_columns", ctypes.c_int32),
+        ("cell_rows", ctypes.c_int32),
+        ("cell_columns", ctypes.c_int32),
         ("merge", ctypes.c_int32),
     )
 
@@ -83,8 +84,8 @@ class Chosen(NamedTuple):
 class Allocator:
     """Allocates over one quadtree, whose units are ``merge`` x ``merge`` cells. For one thread."""
 
-    def __init__(self, tree: Quadtree, unit_columns: int, merge: int) -> None:
-        """``unit_columns`` is how many units lie side by side in the grid."""
+    def __init__(self, tree: Quadtree, grid: tuple[int, int], merge: int) -> None:
+        """``grid`` is the rows and columns of cells, of whose units ``tree`` is made."""
         inside = (tree.units[0] > 0).view(np.uint8)
         self._arrays = (tree, inside)  # what the struct points at must live as long
         nodes = [len(values) for values in tree.units]
@@ -103,7 +104,7 @@ class Allocator:
             (_INT * _LEVELS)(*nodes),
             (_INT * _LEVELS)(*rows),
             (_INT * _LEVELS)(*columns),
-            unit_columns,
+            *grid,
             merge,
         )
         self._top, self._most = len(nodes) - 1, nodes[0]

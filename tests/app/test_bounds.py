@@ -125,7 +125,7 @@ def test_a_switch_is_true_or_false_and_nothing_else(keys: tuple[str, ...], value
         ({"budget": 100.0}, "budget must be a valid integer, got 100.0"),
         ({"budget": "100"}, "budget must be a valid integer, got '100'"),
         ({"score": {"passes": True}}, "score.passes must be 1 or 2, got True"),
-        ({"allocation": {"merge": 2.0}}, "allocation.merge must be 1 or 2, got 2.0"),
+        ({"allocation": {"merge": 2.0}}, "allocation.merge must be 1, 2 or 3, got 2.0"),
         ({"change": {"threshold": True}}, "change.threshold must be a valid number, got True"),
     ],
 )

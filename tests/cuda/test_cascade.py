@@ -221,10 +221,10 @@ SIZES = [(1, 1), (40, 33), (97, 131), (160, 290), (288, 544)]
 
 
 @pytest.mark.parametrize("memory_of", ["frame", "stream"])
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 @pytest.mark.parametrize(("height", "width"), SIZES)
 def test_tokens_equal_the_cpu_engines(pairs: Any, height: int, width: int, merge: int, memory_of: str) -> None:
-    """Odd sizes, pauses, a cut, both memories and both group sizes."""
+    """Odd sizes, pauses, a cut, both memories and all group sizes."""
     settings = Settings(budget=40, allocation={"memory": memory_of, "merge": merge}, change={"keyframe_interval": 6})
     for ours, theirs in pairs(settings).run(stirred(height, width, 14)):
         agree(ours, theirs, f"frame {ours.index}")
@@ -257,7 +257,7 @@ def check_coarse(pairs: Any, height: int, width: int, count: int, **options: Any
 
 
 @pytest.mark.parametrize("memory_of", ["frame", "stream"])
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 @pytest.mark.parametrize(
     ("height", "width", "units"), [(290, 820, 1), (290, 820, 5), (700, 1090, 3), (33, 2100, 2), (1300, 1030, 7)]
 )
@@ -291,7 +291,14 @@ def test_coarse_tokens_of_other_samplings(pairs: Any, kind: str) -> None:
 @pytest.mark.parametrize("memory_of", ["frame", "stream"])
 @pytest.mark.parametrize(
     ("height", "width", "budget", "merge"),
-    [(4320, 7680, 273, 1), (4320, 7680, 273, 2), (2160, 3840, 100, 1), (3400, 6000, 273, 1), (4097, 8191, 1, 1)],
+    [
+        (4320, 7680, 273, 1),
+        (4320, 7680, 273, 2),
+        (4320, 7680, 273, 3),
+        (2160, 3840, 100, 1),
+        (3400, 6000, 273, 1),
+        (4097, 8191, 1, 1),
+    ],
 )
 def test_large_pictures_are_covered(
     pairs: Any, height: int, width: int, budget: int, merge: int, memory_of: str
@@ -312,10 +319,10 @@ def test_budgets_and_prices(pairs: Any, budget: int, min_gain: float) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["rate_distortion", "three_stage"])
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> None:
     """More tokens than there was room for, all cells, and fewer than there are roots; patches follow."""
-    budgets = {2: 130, 4: 8000, 6: 8, 9: 60}
+    budgets = {2: 130, 4: 8000, 6: max(8, merge**2), 9: 60}
     settings = Settings(budget=40, patches=True, allocation={"strategy": strategy, "merge": merge})
     pair = pairs(settings)
     most = settings.budget
@@ -342,7 +349,7 @@ def test_other_samplings(pairs: Any, kind: str) -> None:
         assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1  # a tie rounds either way
 
 
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 def test_three_stage(pairs: Any, merge: int) -> None:
     """All three culls have something to cull."""
     settings = Settings(budget=50, allocation={"strategy": "three_stage", "merge": merge})
@@ -454,7 +461,7 @@ def test_real_clips(pairs: Any, samples: Path, clip: str, memory_of: str) -> Non
 
 
 @pytest.mark.parametrize("reader", ["frame", "stream"])
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 def test_queries(reader: Any, merge: Any, pairs: Any) -> None:
     """Asked from the start, asked something else, and nothing any more: the same tokens, participation and maps."""
     names = ("query", "query:moving", "clip11", "text")

@@ -18,15 +18,13 @@ _HEADERS = Path(layout.__file__).parent
 _FIELD = re.compile(r"^\s*(?:const )?(\w+)(\*?) (\*?[\w, *]+);", re.MULTILINE)
 
 
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (33, 40), (290, 160), (1920, 1080), (3840, 2160)])
 def test_units_inside_the_picture(width: int, height: int, merge: int) -> None:
     """Every unit with a cell inside is counted once, under some node of level 1."""
     geometry = Geometry(width, height)
     grid = grid_of(geometry, merge)
-    inside = geometry.inside
-    if merge == 2:
-        inside = inside[0::2, 0::2]  # a group lies inside where its first cell does
+    inside = geometry.inside[::merge, ::merge]  # a group lies inside where its first cell does
     units = units_inside(grid)
     assert units.sum() == inside.sum()
     assert len(units) == units_of(grid) // 4

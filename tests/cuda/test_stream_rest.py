@@ -63,7 +63,9 @@ def walk() -> list[NDArray[np.uint8]]:
 
 
 @pytest.mark.parametrize("kind", [bars, pattern])
-@pytest.mark.parametrize("settings", [{}, {"query": ("dark",)}, {"allocation": {"merge": 2}}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"query": ("dark",)}, {"allocation": {"merge": 2}}, {"allocation": {"merge": 3}}]
+)
 def test_a_still_picture_is_sent_once(kind: Any, settings: Any, pairs: Any) -> None:
     """It rests for 36 frames with periodic keyframes in between, changes in one place, and rests again."""
     still = kind()
@@ -80,7 +82,7 @@ def test_a_still_picture_is_sent_once(kind: Any, settings: Any, pairs: Any) -> N
     assert sent[36 + PATIENCE :] == [0] * 6
 
 
-@pytest.mark.parametrize(("budget", "merge"), [(1, 1), (3, 1), (12, 2)])
+@pytest.mark.parametrize(("budget", "merge"), [(1, 1), (3, 1), (12, 2), (9, 3)])
 def test_what_tokens_coarser_than_lod_4_left_is_known_as_well(budget: int, merge: int, pairs: Any) -> None:
     """The picture takes 4 tokens of LOD 4, or one group of them: lower budgets begin with coarser ones."""
     allocation = {"memory": "stream", "merge": merge}

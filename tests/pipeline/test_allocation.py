@@ -66,7 +66,7 @@ sizes = st.tuples(st.integers(1, 900), st.integers(1, 700))
 
 
 @settings(max_examples=80, deadline=None)
-@given(sizes, st.integers(1, 400), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([1, 2]))
+@given(sizes, st.integers(1, 400), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([1, 2, 3]))
 def test_never_over_budget_and_no_two_tokens_on_one_cell(size, budget, seed, stream, merge):
     rng = np.random.default_rng(seed)
     geometry = Geometry(*size)
@@ -207,12 +207,12 @@ def test_three_stage_takes_the_highest_scores_at_full_detail():
     )
 
 
-@pytest.mark.parametrize("merge", [1, 2])
-def test_three_stage_never_selects_the_padding_or_more_than_there_is(merge):
+@pytest.mark.parametrize(("merge", "count"), [(1, 16), (2, 16), (3, 36)])  # the last in 2x2 groups of 3x3 tokens
+def test_three_stage_never_selects_the_padding_or_more_than_there_is(merge, count):
     geometry = Geometry(64, 64)
     errors = tuple(np.zeros(geometry.grid, np.float32) for _ in range(4))
     tokens = ThreeStage(merge).allocate(problem(geometry, 273, errors))
-    assert len(tokens.lod) == 16
+    assert len(tokens.lod) == count
     assert (covered(tokens, geometry) == 1).all()
 
 
@@ -231,38 +231,57 @@ def plain_tree(price, leaf, kept, inside, level, row, column):
     return (alone, 1) if alone < cost or (alone == cost and tokens > 1) else (cost, tokens)
 
 
+def whole_groups(values, merge):
+    """Sums over the groups of merge x merge cells, in float64; what a group lacks of cells counts nothing."""
+    rows, columns = (-(-length // merge) for length in values.shape)
+    parts = itertools.product(range(rows), range(columns))
+    sums = [values[merge * r : merge * (r + 1), merge * c : merge * (c + 1)].sum(dtype=np.float64) for r, c in parts]
+    return np.array(sums).reshape(rows, columns)
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 600), st.integers(1, 600), st.integers(0, 2**32 - 1), st.booleans(), st.integers(1, 120))
-@example(600, 550, 1, False, 1)  # one token of LOD 6, over 3 x 3 of LOD 4
-@example(600, 550, 1, False, 3)
-@example(520, 100, 1, True, 2)
-def test_the_lowest_price_that_fits_is_taken_and_its_tree_is_the_best(width, height, seed, stream, budget):
+@given(
+    st.integers(1, 600),
+    st.integers(1, 600),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.integers(1, 120),
+    st.sampled_from([1, 2, 3]),
+)
+@example(600, 550, 1, False, 1, 1)  # one token of LOD 6, over 3 x 3 of LOD 4
+@example(600, 550, 1, False, 3, 1)
+@example(520, 100, 1, True, 2, 1)
+@example(1600, 800, 1, False, 2, 3)  # two groups of LOD 5, over 3 x 2 of LOD 4
+def test_the_lowest_price_that_fits_is_taken_and_its_tree_is_the_best(width, height, seed, stream, budget, merge):
+    """``budget`` counts units, which are whole groups of merge x merge cells."""
     rng = np.random.default_rng(seed)
     geometry = Geometry(width, height)
-    top = coarsest((width, height), budget, 1)
+    top = coarsest((width, height), budget * merge**2, merge)
     errors = random_errors(rng, geometry.grid, top=top)
     weight = ((0.1 + rng.random(geometry.grid)) * geometry.inside).astype(np.float32)
     kept = (rng.random(geometry.grid) ** 4 * 1e6).astype(np.float32) if stream else None
-    tree = Quadtree(geometry.inside)
-    allocator = Allocator(tree, geometry.grid[1], 1)
+    inside = whole_groups(geometry.inside, merge) > 0
+    allocator = Allocator(Quadtree(inside), geometry.grid, merge)
     guess = int(rng.integers(0, len(prices())))
     costs = Costs(weight, errors, kept)
     chosen = allocator.allocate(costs, budget, Prices(prices(), 0, guess), np.inf)  # no step gains enough to be taken
-    doubles = [None, *(error.astype(float) * weight for error in errors)]
-    losses = None if kept is None else kept.astype(float) * weight
+    doubles = [None, *(whole_groups(error.astype(float) * weight, merge) for error in errors)]
+    losses = None if kept is None else whole_groups(kept.astype(float) * weight, merge)
 
     def best(price):
         side = 1 << top
-        roots = range(-(-geometry.grid[0] // side)), range(-(-geometry.grid[1] // side))
+        roots = range(-(-inside.shape[0] // side)), range(-(-inside.shape[1] // side))
         padded = [None if v is None else np.pad(v, ((0, side), (0, side))) for v in (*doubles, losses)]
-        inside = np.pad(geometry.inside, ((0, side), (0, side)))
-        parts = [plain_tree(price, padded[:-1], padded[-1], inside, top, *root) for root in itertools.product(*roots)]
+        within = np.pad(inside, ((0, side), (0, side)))
+        parts = [plain_tree(price, padded[:-1], padded[-1], within, top, *root) for root in itertools.product(*roots)]
         return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
     count, price = len(chosen.lod), float(prices()[chosen.price])
     cost, tokens = best(price)
     # float32 sums of up to 256 errors: a tie may fall either way.
-    assert abs(spent(chosen[:3], errors, weight, kept) + price * count - cost) <= 1e-4 * cost + 1e-3
+    assert (
+        abs(spent(chosen[:3], doubles[1:], np.ones(inside.shape), losses) + price * count - cost) <= 1e-4 * cost + 1e-3
+    )
     assert count <= budget
     assert abs(tokens - count) <= 3
     if chosen.price > 0:

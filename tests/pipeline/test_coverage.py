@@ -93,12 +93,15 @@ sides = st.one_of(st.integers(1, 1200), st.integers(1, 40))
     st.tuples(sides, sides),
     st.integers(1, 300),
     st.sampled_from(["frame", "stream"]),
-    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2, 3]),
     st.sampled_from(["rate_distortion", "foveated"]),
 )
 @example((768, 576), 272, "frame", 2, "rate_distortion")  # six tokens lay outside
 @example((1200, 17), 1, "frame", 1, "rate_distortion")
 @example((1200, 17), 4, "frame", 2, "foveated")
+@example((1, 1), 9, "stream", 3, "rate_distortion")
+@example((768, 769), 144, "frame", 3, "rate_distortion")  # one row of cells in the last row of groups
+@example((1200, 17), 9, "frame", 3, "foveated")
 def test_coverage_as_a_property(size, budget, memory, merge, strategy):
     """Every cell has one token, none lies outside, groups are whole, in order, and of one LOD."""
     budget = max(budget, merge**2)

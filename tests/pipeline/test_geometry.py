@@ -51,12 +51,30 @@ def test_levels_above_the_fourth_are_halves_rounded_up():
         ((1, 1), 1, 1, 4),
         ((1920, 1080), 12, 2, 4),  # groups of 512 pixels a side
         ((1920, 1080), 11, 2, 5),
+        ((1920, 1080), 6, 3, 4),  # groups of 768 pixels a side
+        ((1920, 1080), 5, 3, 5),
     ],
 )
 def test_the_least_lod_that_covers_the_picture(size, most, merge, top):
     assert Geometry(*size).top(most, merge) == top
     with pytest.raises(ValueError, match="at least 1 token or group is needed to cover a picture, got 0"):
         Geometry(*size).top(0, merge)
+
+
+@pytest.mark.parametrize(
+    ("size", "merge", "inside"),
+    [
+        ((96, 33), 1, [[1] * 6, [1] * 6, [1] * 6, [0] * 6]),
+        ((96, 33), 2, [[1] * 3, [1] * 3]),
+        ((97, 96), 3, [[1, 1, 1], [1, 1, 1]]),
+        ((96, 97), 3, [[1, 1], [1, 1], [1, 1]]),
+        ((145, 1), 3, [[1, 1, 1, 1]]),  # 10 cells across; the last group has one, 8 of its 9 are off the grid
+        ((16, 161), 3, [[1], [1], [1], [1]]),  # 12 cells down, 11 with any pixel
+        ((16, 65), 3, [[1], [1]]),  # 6 cells down, 5 with any pixel
+    ],
+)
+def test_groups_with_any_pixel(size, merge, inside):
+    assert Geometry(*size).units(merge).astype(int).tolist() == inside
 
 
 def test_each_tile_is_four_cells():

@@ -37,7 +37,7 @@ class MeanColour:
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 @pytest.mark.parametrize("memory", ["frame", "stream"])
 def test_each_group_of_a_clip_has_its_own(suffix: str, merge: int, memory: str, tmp_path: Path) -> None:
     path = tmp_path / f"a{suffix}"

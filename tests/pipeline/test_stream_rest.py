@@ -102,6 +102,7 @@ SETTINGS = st.sampled_from(
         {"query": ("red",)},
         {"query": ("moving", "dark")},
         {"allocation": {"merge": 2}},
+        {"allocation": {"merge": 3}},
         {"allocation": {"strategy": "foveated"}},
         {"allocation": {"strategy": "five_stage"}},
         {"allocation": {"strategy": "cluster_first"}},
@@ -145,7 +146,7 @@ def test_adaptive_sends_each_cell_once(monkeypatch):
     kind=st.sampled_from(KINDS),
     seed=st.integers(0, 2**32 - 1),
     budget=st.integers(4, 16),
-    merge=st.sampled_from([1, 2]),
+    merge=st.sampled_from([1, 2, 3]),
 )
 def test_with_a_small_budget_it_takes_longer_and_the_readers_picture_gets_better_all_the_time(
     kind, seed, budget, merge
@@ -155,6 +156,7 @@ def test_with_a_small_budget_it_takes_longer_and_the_readers_picture_gets_better
     Errors may rise by 2 grey values squared: the finer of two tokens at times shows a few of 300 cells less well, as a
     thin line beside its border. Of checks as large as its samples it is all cells of a token: a 25th of the whole.
     """
+    budget = max(budget, merge**2)
     frames = 5 * 4 * 300 // budget
     picture = picture_of(kind, seed)
     with pytest.MonkeyPatch.context() as patch:
@@ -164,7 +166,9 @@ def test_with_a_small_budget_it_takes_longer_and_the_readers_picture_gets_better
     assert seen.errors[-1] == pytest.approx(min(seen.errors), abs=0.5)
 
 
-@pytest.mark.parametrize("settings", [{}, {"query": ("dark",)}, {"allocation": {"merge": 2}}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"query": ("dark",)}, {"allocation": {"merge": 2}}, {"allocation": {"merge": 3}}]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_change_only_what_changed_is_sent(kind, settings, monkeypatch):
     """A patch of 40 pixels becomes another: tokens on its tiles, and on cells beside them, whose tokens mix them in."""

@@ -205,7 +205,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
         Context(merge=0)
 
 
-@pytest.mark.parametrize("merge", [1, 2])
+@pytest.mark.parametrize("merge", [1, 2, 3])
 @pytest.mark.parametrize("clip", CLIPS)
 def test_of_a_clip(samples: Any, clip: str, merge: int) -> None:
     """Live groups never exceed those of LOD 0, whose tokens are the cells, and are far fewer than were given."""
