@@ -182,7 +182,8 @@ def least_bytes(name: str, written: float, level: int) -> float:
     )
     stacked = 4 / 3 * 2 * (12 * (16 >> level) ** 2 + 4 * 256)  # half floats: local channels, and the RGB pyramid
     per_cell = {
-        "Write": written * (2 * 1.5 * 256 + levels + 4 * 4 + 4),  # planes read and written, levels, errors, motion
+        "Write": written * (2 * 1.5 * 256 + levels + 4),  # planes read and written, levels, motion
+        "LeafErrors": written * (1.5 * 256 + levels + 4 * 4),
         "LocalChannels": written * (levels + 5 * 4),
         "Layers": written * (levels + stacked),
         "GridLayers": 28 * (4 + 2),

@@ -23,7 +23,8 @@ class Work:
 
     def __init__(self, device: Device, pixels: Pixels, cascade: Cascade) -> None:
         self._pixels, self._cascade = pixels, cascade
-        self._aside, self._ahead, self._reached = device.stream(), device.stream(), device.event()
+        self._aside, self._ahead, self._beside = (device.stream() for _ in range(3))
+        self._reached = device.event()
         turn = cascade.turn.pointer + _TURN
         self._grid_layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), turn)
 
@@ -39,17 +40,20 @@ class Work:
         Neither allocates nor waits, but for queries, which look at the ``frame`` and must be given it.
         """
         steps: tuple[Any, ...] = self._pixels.steps
-        change, write, *channels = steps
+        change, write, errors, *channels = steps
         self._pixels.frame.copy_from(given, stream)
         change.enqueue(stream)
         write.enqueue(stream)
         self._follow(self._ahead, stream)
         self._cascade.prepare(self._ahead)
+        self._follow(self._beside, stream)
+        errors.enqueue(self._beside)
         for step in channels:
             step.enqueue(stream)
         self._follow(self._aside, stream)
         self._pixels.layers.enqueue(self._aside)
         self._follow(stream, self._ahead)
+        self._follow(stream, self._beside)
         if self._cascade.asking is not None:
             assert frame is not None
             self._cascade.ask(frame, slot, stream)

@@ -312,19 +312,37 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     if (threadIdx.x == 0 && recomputed) atomicAdd(&p.choice->recomputed, recomputed);
 }
 
-// The cell's error at a level above TOP: there it also lacks the difference between its own mean and the coarser one.
-__device__ inline float upper_error(const Carry& p, const Cell& cell, int level)
+// A plane's samples of a level from TOP on.
+__device__ inline Picture samples_of(const Carry& p, int plane, int level)
 {
     const Grid& grid = p.grid;
-    int columns = upper_length(grid.columns, level), steps = level - TOP;
-    int at = upper_start(grid.rows, grid.columns, level) + (cell.row >> steps) * columns + (cell.column >> steps);
+    if (level == TOP) return {p.cells[plane], grid.rows, grid.columns};
+    const float* samples = p.samples[plane] + upper_start(grid.rows, grid.columns, level);
+    return {samples, upper_length(grid.rows, level), upper_length(grid.columns, level)};
+}
+
+// Sample (row, column) of a picture enlarged bilinearly by 2.
+__device__ inline float doubled(const Picture& picture, int row, int column)
+{
+    int near_row = row / 2, far_row = near_row + (row % 2 ? 1 : -1);
+    int near_column = column / 2, far_column = near_column + (column % 2 ? 1 : -1);
+    float near = sample(picture, near_row, near_column) * 0.75f + sample(picture, far_row, near_column) * 0.25f;
+    float far = sample(picture, near_row, far_column) * 0.75f + sample(picture, far_row, far_column) * 0.25f;
+    return near * 0.75f + far * 0.25f;
+}
+
+// What a level above TOP adds to the cell's error: how far the level below it is from its enlargement.
+__device__ inline float further_error(const Carry& p, const Cell& cell, int level)
+{
+    int steps = level - 1 - TOP, row = cell.row >> steps, column = cell.column >> steps;
     float squares[3];
+#pragma unroll
     for (int i = 0; i < 3; i++) {
-        float difference = p.cells[i][cell.index] - p.samples[i][at];
+        Picture fine = samples_of(p, i, level - 1);
+        float difference = sample(fine, row, column) - doubled(samples_of(p, i, level), row, column);
         squares[i] = difference * difference;
     }
-    float off = (squares[0] + CHROMA_WEIGHT * squares[1]) + CHROMA_WEIGHT * squares[2];
-    return p.errors[(TOP - 1) * cell.count + cell.index] + (float)(CELL * CELL) * off;
+    return (float)(CELL * CELL) * ((squares[0] + CHROMA_WEIGHT * squares[1]) + CHROMA_WEIGHT * squares[2]);
 }
 
 // The sum of `values`, [count], over the tree that they are the lowest nodes of; known to thread 0. Spoils them.
@@ -352,9 +370,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
     if (cell.exists) worth = worth_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
     float left = 0.0f;
     for (int level = 1; cell.exists && level <= TOP; level++) left = left_by(p, cell, level, left);
+    float painted = cell.exists ? p.errors[(TOP - 1) * cell.count + cell.index] : 0.0f;
     for (int level = TOP + 1; level <= grid.top; level++) {
         if (cell.exists) left = left_by(p, cell, level, left);
-        float error = cell.exists ? with_prior(p, upper_error(p, cell, level), left, level, worth) : 0.0f;
+        if (cell.exists) painted += further_error(p, cell, level);
+        float error = cell.exists ? with_prior(p, painted, left, level, worth) : 0.0f;
         float sum = over_unit(error * worth.weight, grid.merge);
         if (threadIdx.x % each == 0) products[threadIdx.x / each] = sum;
         float share = tree_sum(products, units);

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import DeviceArray
-from foveate.cuda.pixels.write import plane_pointers
+from foveate.cuda.pixels.write import PLANE, plane_pointers
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.cuda.textures import MOST_LEVELS, Texture
@@ -17,7 +17,6 @@ from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.cpu.stack import gains_of
 
 _THREADS = 256
-_PLANE = np.dtype([("base", np.uint64), ("levels", np.uint64, (4,))], align=True)
 _COMPUTED = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
 
 
@@ -48,7 +47,7 @@ def channel_parameters(
         touched=(np.uint64, touched.pointer),
         touched_count=(np.uint64, touched.pointer + rows * columns * touched.dtype.itemsize),
         moved=(np.uint64, moved.pointer),
-        planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
+        planes=((PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], PLANE)),
         **{name: (np.uint64, state.channel(name).pointer) for name in _COMPUTED},
         black=(np.float32, gains.black),
         span=(np.float32, gains.span),

@@ -13,6 +13,7 @@ from foveate.cuda.pixels.channels import LocalChannels, channel_parameters
 from foveate.cuda.pixels.edge_distance import EdgeDistance
 from foveate.cuda.pixels.layers import Layers
 from foveate.cuda.pixels.layout import LAYERS, stack_levels
+from foveate.cuda.pixels.leaf_errors import LeafErrors
 from foveate.cuda.pixels.write import Write
 from foveate.cuda.state import FRAME_INPUT, FRAME_STATE, GRID_CHANNELS, PixelState, PlaneLevels
 from foveate.cuda.textures import MOST_LEVELS, Texture, texture_bytes
@@ -54,6 +55,7 @@ class Pixels:
             self.steps = (
                 Change(device, self.state, self.frame, scratch, touched, settings.change),
                 Write(device, self.state, self.frame, level, moved),
+                LeafErrors(device, self.state),
                 LocalChannels(device, self.state, parameters),
                 EdgeDistance(device, self.state),
             )

@@ -1,8 +1,6 @@
-// Writes the dirty tiles: the planes that the texture holds, their levels, the error of each level, and motion.
+// Writes the dirty tiles: the planes that the texture holds, their levels, and motion.
 //
-// A block of 256 threads per tile, in turns. Sums of samples and of their squares are whole numbers, so means are exact
-// and errors equal the CPU's: per sample of level k, the mean square of the base less the square of its mean (Haar,
-// Parseval), chroma by a quarter, averaged over the cell and scaled to a sum over its 256 pixels.
+// A block of 256 threads per tile, in turns. Sums of samples are whole numbers, so means are exact.
 #include "pixels/input.cuh"
 
 struct PlaneOut {
@@ -16,7 +14,6 @@ struct Write {
     const int* dirty;
     const u8* changed;   // [tiles]
     PlaneOut planes[3];
-    float* errors;       // [4, grid]
     float* motion;       // [grid], zero where nothing moved
     float* moved;        // at the analysis level: |luma - luma before|
     float inverse_span;  // 1 / (white - black)
@@ -27,18 +24,16 @@ struct Write {
 };
 
 enum { THREADS = 256, WARPS = THREADS / 32 };
-#define CHROMA_WEIGHT 0.25f
 
-// What lies under one sample of a level, for each plane.
+// Of what lies under one sample of a level, for each plane.
 struct Sums {
-    int sum[3], squares[3];
+    int sum[3];
 };
 
 struct Tile {
     u8 pixels[3][32 * 32];
-    Sums halves[WARPS];      // of the cells, each of which two warps share
-    float errors[WARPS][3];  // the same, of the errors of level 1 .. 3
-    u32 moved[4];            // per cell: bits of the greatest difference, which is not negative
+    Sums halves[WARPS];  // of the cells, each of which two warps share
+    u32 moved[4];        // per cell: bits of the greatest difference, which is not negative
 };
 
 // Threads are numbered so that 2x2 neighbours differ in two bits: every other bit is the column, the others the row.
@@ -78,83 +73,51 @@ __device__ Sums under_sample(const Tile& tile, int halved, int y, int x) {
 #pragma unroll
     for (int plane = 0; plane < 3; plane++) {
         const bool whole = !plane || !halved;
-        under.sum[plane] = under.squares[plane] = 0;
-        for (int i = 0; i < (whole ? 4 : 1); i++) {
-            const int value = tile.pixels[plane][whole ? (2 * y + i / 2) * 32 + 2 * x + i % 2 : y * 16 + x];
-            under.sum[plane] += value;
-            under.squares[plane] += value * value;
-        }
+        under.sum[plane] = 0;
+        for (int i = 0; i < (whole ? 4 : 1); i++)
+            under.sum[plane] += tile.pixels[plane][whole ? (2 * y + i / 2) * 32 + 2 * x + i % 2 : y * 16 + x];
     }
     return under;
 }
 
 __device__ void add_lanes(Sums& under, int lanes) {
 #pragma unroll
-    for (int plane = 0; plane < 3; plane++) {
-        under.sum[plane] += __shfl_xor_sync(~0u, under.sum[plane], lanes);
-        under.squares[plane] += __shfl_xor_sync(~0u, under.squares[plane], lanes);
-    }
+    for (int plane = 0; plane < 3; plane++) under.sum[plane] += __shfl_xor_sync(~0u, under.sum[plane], lanes);
 }
 
-// The weighted error of showing a sample of `level` instead of what lies under it, per sample of the base; and means.
-__device__ float weigh(const Sums& under, int halved, int level, float means[3]) {
-    float total = 0.0f;
-#pragma unroll
-    for (int plane = 0; plane < 3; plane++) {
-        const int base = plane ? halved : 0;
-        if (level <= base) continue;
-        const float scale = 1.0f / (float)(1 << (2 * (level - base)));
-        const float mean = (float)under.sum[plane] * scale;
-        const float error = (float)under.squares[plane] * scale - mean * mean;
-        total += plane ? error * CHROMA_WEIGHT : error;
-        means[plane] = mean;
-    }
-    return total;
+// A plane's sample of `level`; below the plane's own resolution there is none.
+__device__ float mean_of(const Sums& under, int plane, int base, int level) {
+    return (float)under.sum[plane] * (1.0f / (float)(1 << (2 * (level - base))));
 }
 
 // Writes sample (y, x) of the tile at `level`, and notes how far luma moved where that is asked for.
-__device__ void store_level(const Write& p, Tile& tile, int level, int row, int column, int y, int x, const float means[3]) {
+__device__ void store_level(const Write& p, Tile& tile, int level, int row, int column, int y, int x, const Sums& under) {
     const int side = 32 >> level;
     const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
     if (level == p.analysis_level) {
-        const float moved = fabsf(means[0] - p.planes[0].levels[level - 1][at]);
+        const float moved = fabsf(mean_of(under, 0, 0, level) - p.planes[0].levels[level - 1][at]);
         p.moved[at] = moved;
         atomicMax(&tile.moved[threadIdx.x / 64], __float_as_uint(moved));
     }
 #pragma unroll
-    for (int plane = 0; plane < 3; plane++)
-        if (level > (plane ? p.halved : 0)) p.planes[plane].levels[level - 1][at] = means[plane];
-}
-
-// Mean over four lanes that differ in two bits.
-__device__ float mean_of_lanes(float value, int lanes) {
-    value += __shfl_xor_sync(~0u, value, lanes);
-    return (value + __shfl_xor_sync(~0u, value, 2 * lanes)) * 0.25f;
+    for (int plane = 0; plane < 3; plane++) {
+        const int base = plane ? p.halved : 0;
+        if (level > base) p.planes[plane].levels[level - 1][at] = mean_of(under, plane, base, level);
+    }
 }
 
 // Levels 1 .. 3 of the tile, and half of what the cells need.
 __device__ void build_levels(const Write& p, Tile& tile, int row, int column) {
     const int index = threadIdx.x, y = even_bits(index >> 1), x = even_bits(index);
-    float means[3], errors[3];
     Sums under = under_sample(tile, p.halved, y, x);
-    errors[0] = weigh(under, p.halved, 1, means);
-    store_level(p, tile, 1, row, column, y, x, means);
+    store_level(p, tile, 1, row, column, y, x, under);
     add_lanes(under, 1);
     add_lanes(under, 2);
-    errors[1] = weigh(under, p.halved, 2, means);
-    if (!(index & 3)) store_level(p, tile, 2, row, column, y / 2, x / 2, means);
+    if (!(index & 3)) store_level(p, tile, 2, row, column, y / 2, x / 2, under);
     add_lanes(under, 4);
     add_lanes(under, 8);
-    errors[2] = weigh(under, p.halved, 3, means);
-    if (!(index & 15)) store_level(p, tile, 3, row, column, y / 4, x / 4, means);
+    if (!(index & 15)) store_level(p, tile, 3, row, column, y / 4, x / 4, under);
     add_lanes(under, 16);
-    errors[0] = mean_of_lanes(mean_of_lanes(errors[0], 1), 4);
-    errors[1] = mean_of_lanes(errors[1], 4);
-#pragma unroll
-    for (int i = 0; i < 3; i++) {
-        errors[i] += __shfl_xor_sync(~0u, errors[i], 16);
-        if (!(index & 31)) tile.errors[index / 32][i] = errors[i];
-    }
     if (!(index & 31)) tile.halves[index / 32] = under;
 }
 
@@ -162,18 +125,10 @@ __device__ void build_levels(const Write& p, Tile& tile, int row, int column) {
 __device__ void finish_cell(const Write& p, Tile& tile, int row, int column) {
     const int cell = threadIdx.x, one = 2 * cell, other = one + 1, columns = p.tile_columns * 2;
     const int at = (row * 2 + cell / 2) * columns + column * 2 + cell % 2;
-    const size_t cells = (size_t)p.tile_rows * 2 * columns;
-    Sums under = tile.halves[one];
     for (int plane = 0; plane < 3; plane++) {
-        under.sum[plane] += tile.halves[other].sum[plane];
-        under.squares[plane] += tile.halves[other].squares[plane];
+        const int sum = tile.halves[one].sum[plane] + tile.halves[other].sum[plane];
+        p.planes[plane].levels[3][at] = (float)sum * (1.0f / (float)(1 << (2 * (4 - (plane ? p.halved : 0)))));
     }
-    float means[3];
-    const float coarsest = weigh(under, p.halved, 4, means);
-    for (int plane = 0; plane < 3; plane++) p.planes[plane].levels[3][at] = means[plane];
-    for (int i = 0; i < 3; i++)
-        p.errors[i * cells + at] = fmaxf((tile.errors[one][i] + tile.errors[other][i]) * 0.25f * 256.0f, 0.0f);
-    p.errors[3 * cells + at] = fmaxf(coarsest * 256.0f, 0.0f);
     if (p.state->moving && p.changed[row * p.tile_columns + column])
         p.motion[at] = fminf(__uint_as_float(tile.moved[cell]) * p.inverse_span, 1.0f);
 }

@@ -14,7 +14,8 @@ from foveate.pipeline.cpu.stack import gains_of
 
 _THREADS = 256
 _MOST_BLOCKS = 1056  # eight for each of the 132 processors of the largest cards; more would only take turns
-_PLANE = np.dtype([("base", np.uint64), ("levels", np.uint64, (4,))], align=True)
+PLANE = np.dtype([("base", np.uint64), ("levels", np.uint64, (4,))], align=True)
+"""What kernels know of a plane: see plane_pointers."""
 
 
 class Write:
@@ -33,8 +34,7 @@ class Write:
             state=(np.uint64, state.frame.pointer),
             dirty=(np.uint64, state.dirty.pointer),
             changed=(np.uint64, state.changed.pointer),
-            planes=((_PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], _PLANE)),
-            errors=(np.uint64, state.errors.pointer),
+            planes=((PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], PLANE)),
             motion=(np.uint64, state.channel("motion").pointer),
             moved=(np.uint64, moved.pointer),
             inverse_span=(np.float32, 1.0 / gains_of(state.colour).span),
@@ -47,7 +47,7 @@ class Write:
         )
 
     def enqueue(self, stream: Stream) -> None:
-        """Write the tiles of ``dirty`` into planes, levels, errors and motion."""
+        """Write the tiles of ``dirty`` into planes, levels and motion."""
         self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from foveate.pipeline.cpu.change import Planes
 from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.native.change import copy_tiles
+from foveate.pipeline.native.leaf_errors import leaf_errors
 from foveate.pipeline.native.levels import Motion, Pyramid, pyramid, write_tiles
 
 CHROMA_WEIGHT = 0.25
@@ -52,8 +53,8 @@ class Levels:
     """The whole picture at every level: three plane pyramids of one size.
 
     ``errors[k - 1]`` is, for each cell, the squared error (8-bit units squared, summed over its level-0 pixels and all
-    planes, chroma by CHROMA_WEIGHT) of showing it at level k, k in 1..4, instead of the base. float32[grid]. With box
-    means that is the sum of squares of the base less that of the level (Haar, Parseval).
+    planes, chroma by CHROMA_WEIGHT) of showing it at level k, k in 1..4, enlarged bilinearly as readers paint it,
+    instead of the base. float32[grid]; see native/leaf_errors.c.
     """
 
     def __init__(self, geometry: Geometry, subsampled: bool, zeros: Zeros = np.zeros) -> None:
@@ -78,7 +79,8 @@ class Levels:
 
     def update(self, planes: Planes, written: Mask, motion: Motion | None = None) -> None:
         """Write the tiles of ``written`` and rebuild exactly what depends on them; note the ``motion`` on the way."""
-        write_tiles(planes, self.pyramids, self.weights, self.errors, self._geometry, written, motion)
+        write_tiles(planes, self.pyramids, self._geometry, written, motion)
+        leaf_errors(self.pyramids, self.weights, self._geometry, written, self.errors)
 
     def copy_tiles(self, other: Levels, tiles: Mask) -> None:
         """Take over ``tiles`` from ``other``: pixels and levels. The errors are taken over whole."""

@@ -7,6 +7,7 @@ column is repeated where their number is odd.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +36,16 @@ class UpperLevels:
     def errors(self, errors: Sequence[Map]) -> tuple[Map, ...]:
         """``errors`` of levels 1..TOP_LEVEL, float32[grid] each, and those of all levels up to ``top``.
 
-        A cell shown coarser than by one value lacks that value's squared difference from the coarser one as well, at
-        each of its pixels (Haar, Parseval); planes count as in pipeline.cpu.levels.
+        As below TOP_LEVEL (native/leaf_errors.c), each level adds the squared difference between the one below and its
+        own bilinear enlargement, here at each of a cell's pixels; planes count as in pipeline.cpu.levels.
         """
-        cells = self._planes[0]
-        further = []
-        for steps, planes in enumerate(self._planes[1:], start=1):
-            pairs = zip(cells, planes, strict=True)
-            luma, cb, cr = ((cell - _on_cells(plane, steps, cell.shape)) ** 2 for cell, plane in pairs)
+        grid, known = self._planes[0][0].shape, list(errors)
+        for steps, (below, planes) in enumerate(pairwise(self._planes)):
+            pairs = zip(below, planes, strict=True)
+            luma, cb, cr = ((fine - doubled(coarse, fine.shape)) ** 2 for fine, coarse in pairs)
             off = luma + np.float32(CHROMA_WEIGHT) * cb + np.float32(CHROMA_WEIGHT) * cr
-            further.append(errors[TOP_LEVEL - 1] + np.float32(CELL * CELL) * off)
-        return (*errors, *further)
+            known.append(known[-1] + np.float32(CELL * CELL) * _on_cells(off, steps, grid))
+        return tuple(known)
 
 
 def halved(samples: Map) -> Map:
@@ -58,6 +58,16 @@ def halved(samples: Map) -> Map:
     )
 
 
+def doubled(samples: Map, shape: tuple[int, ...]) -> Map:
+    """``samples`` enlarged bilinearly by 2, the edge repeated, and cut to ``shape``: float32."""
+    for axis, length in enumerate(shape):
+        at = np.arange(length)
+        beside = np.clip(at // 2 + np.where(at % 2, 1, -1), 0, samples.shape[axis] - 1)
+        near, far = samples.take(at // 2, axis), samples.take(beside, axis)
+        samples = near * np.float32(0.75) + far * np.float32(0.25)
+    return samples
+
+
 def _on_cells(samples: Map, steps: int, grid: tuple[int, ...]) -> Map:
-    """Each sample of the level ``steps`` above TOP_LEVEL for its cells: float32[grid]."""
+    """What is known of each sample of the level ``steps`` above TOP_LEVEL, for its cells: float32[grid]."""
     return samples.repeat(1 << steps, axis=0)[: grid[0]].repeat(1 << steps, axis=1)[:, : grid[1]]

@@ -1,7 +1,6 @@
-/* Writes tiles into the levels: pixels, exact 2x2 means, the error of showing a cell at each level, and motion.
+/* Writes tiles into the levels: pixels, exact 2x2 means, and motion.
 
-   Everything is summed in whole numbers: the 256 pixels of a cell add up to at most 65,280, their squares to less than
-   2^24, and the squares of sums to less than 2^32. */
+   Pixels are summed in whole numbers: the 256 of a cell add up to at most 65,280. */
 
 #include "native.h"
 
@@ -53,25 +52,6 @@ INLINE void sum_pairs(const Columns *columns, int32_t count, uint16_t *restrict 
     for (int32_t x = 0; x < count; x++) sums[x] = (uint16_t)((columns->two[x] & 0xffff) + (columns->two[x] >> 16));
 }
 
-/* squares[cell] = sum of squares of the tile's pixels. */
-INLINE void square_pixels(const uint8_t *pixels, int64_t stride, int32_t side, uint32_t squares[CELLS])
-{
-    int32_t cell = side / CELLS_PER_TILE;
-    for (int32_t down = 0; down < CELLS_PER_TILE; down++) {
-        uint32_t columns[TILE] = {0};
-        for (int32_t y = down * cell; y < (down + 1) * cell; y++)
-            for (int32_t x = 0; x < side; x++) {
-                uint16_t square = (uint16_t)(pixels[y * stride + x] * pixels[y * stride + x]);
-                columns[x] += square;
-            }
-        for (int32_t across = 0; across < CELLS_PER_TILE; across++) {
-            uint32_t total = 0;
-            for (int32_t x = 0; x < cell; x++) total += columns[across * cell + x];
-            squares[down * CELLS_PER_TILE + across] = total;
-        }
-    }
-}
-
 /* sums[side / 2, side / 2] = sums of 2x2 pixels. */
 INLINE void sum_pixels(const uint8_t *pixels, int64_t stride, int32_t side, uint16_t *restrict sums)
 {
@@ -92,71 +72,41 @@ INLINE void sum_again(const uint16_t *restrict sums, int32_t side, uint16_t *res
     sum_pairs(&columns, side / 2 * side / 2, coarse);
 }
 
-/* Squares of ``sums`` [side, side] per cell. */
-INLINE void square_sums(const uint16_t *restrict sums, int32_t side, uint32_t squares[CELLS])
-{
-    int32_t cell = side / CELLS_PER_TILE;
-    for (int32_t down = 0; down < CELLS_PER_TILE; down++) {
-        uint32_t columns[TILE / 2] = {0};
-        for (int32_t y = down * cell; y < (down + 1) * cell; y++)
-            for (int32_t x = 0; x < side; x++) {
-                uint32_t value = sums[y * side + x];
-                columns[x] += value * value;
-            }
-        for (int32_t across = 0; across < CELLS_PER_TILE; across++) {
-            uint32_t total = 0;
-            for (int32_t x = 0; x < cell; x++) total += columns[across * cell + x];
-            squares[down * CELLS_PER_TILE + across] = total;
-        }
-    }
-}
-
 INLINE void store_means(const uint16_t *restrict sums, float share, int32_t side, float *restrict into, int64_t stride)
 {
     for (int32_t y = 0; y < side; y++)
         for (int32_t x = 0; x < side; x++) into[y * stride + x] = (float)sums[y * side + x] * share;
 }
 
-/* One tile of one plane, and where its errors go. */
-typedef struct {
-    Pyramid *into;
-    int32_t row, column, base;
-    double weight;
-    double (*errors)[CELLS];
-    uint32_t squares[CELLS]; /* of the pixels */
-} Job;
-
-/* The level ``step`` above the base, [side, side] in this tile, from its sums; ``coarse`` gets those of the next one. */
-INLINE void build_level(Job *job, int32_t step, int32_t side, const uint16_t *restrict sums, uint16_t *restrict coarse)
+/* The level ``step`` above the first one, [side, side] in the tile, from its sums. */
+INLINE void build_level(const Pyramid *into, int32_t row, int32_t column, int32_t step, int32_t side,
+                        const uint16_t *restrict sums)
 {
-    uint32_t squares[CELLS];
-    int64_t stride = job->into->stride >> (step + 1);
-    double share = 1.0 / (double)(4 << (2 * step)); /* a sum covers 4^(step + 1) samples */
-    square_sums(sums, side, squares);
-    store_means(sums, (float)share, side, job->into->coarse[step] + job->row * side * stride + job->column * side, stride);
-    for (int32_t cell = 0; cell < CELLS; cell++)
-        job->errors[step + job->base][cell] += job->weight * ((double)job->squares[cell] - (double)squares[cell] * share);
-    if (side > CELLS_PER_TILE) sum_again(sums, side, coarse);
+    int64_t stride = into->stride >> (step + 1);
+    float share = 1.0f / (float)(4 << (2 * step)); /* a sum covers 4^(step + 1) samples */
+    store_means(sums, share, side, into->coarse[step] + row * side * stride + column * side, stride);
 }
 
 /* All levels of one tile of a plane with ``side`` pixels along a tile. */
-INLINE void build_levels(Job *job, int32_t side)
+INLINE void build_levels(const Pyramid *into, int32_t row, int32_t column, int32_t side)
 {
     uint16_t first[TILE / 2 * TILE / 2], second[TILE / 4 * TILE / 4], third[TILE / 8 * TILE / 8], fourth[CELLS];
-    const uint8_t *pixels = job->into->pixels + job->row * side * job->into->stride + job->column * side;
-    square_pixels(pixels, job->into->stride, side, job->squares);
-    sum_pixels(pixels, job->into->stride, side, first);
-    build_level(job, 0, side / 2, first, second);
-    build_level(job, 1, side / 4, second, third);
-    build_level(job, 2, side / 8, third, fourth);
-    if (side == TILE) build_level(job, 3, side / 16, fourth, NULL);
+    sum_pixels(into->pixels + row * side * into->stride + column * side, into->stride, side, first);
+    build_level(into, row, column, 0, side / 2, first);
+    sum_again(first, side / 2, second);
+    build_level(into, row, column, 1, side / 4, second);
+    sum_again(second, side / 4, third);
+    build_level(into, row, column, 2, side / 8, third);
+    if (side < TILE) return;
+    sum_again(third, side / 8, fourth);
+    build_level(into, row, column, 3, side / 16, fourth);
 }
 
 FOR_EACH_PROCESSOR
-static void build_whole(Job *job) { build_levels(job, TILE); }
+static void build_whole(const Pyramid *into, int32_t row, int32_t column) { build_levels(into, row, column, TILE); }
 
 FOR_EACH_PROCESSOR
-static void build_half(Job *job) { build_levels(job, TILE / 2); }
+static void build_half(const Pyramid *into, int32_t row, int32_t column) { build_levels(into, row, column, TILE / 2); }
 
 /* A tile's luma at the level that motion looks at, as it is in ``planes`` (uint8 at level 0, else float32). */
 FOR_EACH_PROCESSOR
@@ -188,30 +138,20 @@ static void set_motion(const float *then, const float *now, const Motion *motion
     }
 }
 
-static void store_errors(double sums[TOP_LEVEL][CELLS], float *const errors[TOP_LEVEL], int64_t corner, int64_t columns)
-{
-    for (int32_t level = 0; level < TOP_LEVEL; level++)
-        for (int32_t cell = 0; cell < CELLS; cell++)
-            errors[level][corner + cell / CELLS_PER_TILE * columns + cell % CELLS_PER_TILE] = (float)sums[level][cell];
-}
-
 /* Everything of one tile behind its pixels. ``before`` is luma at the level that motion looks at, from this row of tiles on;
    null: motion of this tile is not kept. */
-static void build_tile(Pyramid into[3], const double weights[3], float *const errors[TOP_LEVEL], const Motion *motion,
-                       const void *before, int32_t row, int32_t column, int32_t columns)
+static void build_tile(const Pyramid into[3], const Motion *motion, const void *before, int32_t row, int32_t column,
+                       int32_t columns)
 {
     float then[TILE * TILE], now[TILE * TILE];
-    double sums[TOP_LEVEL][CELLS] = {{0}};
     int64_t cells = (int64_t)columns * CELLS_PER_TILE, corner = row * CELLS_PER_TILE * cells + column * CELLS_PER_TILE;
     int32_t level = motion->level, side = TILE >> level;
     int64_t stride = into[0].stride >> level;
     if (before) read_tile(before, level, column * side, stride, then);
     for (int32_t plane = 0; plane < 3; plane++) {
-        Job job = {&into[plane], row, column, into[plane].base, weights[plane], sums, {0}};
-        if (into[plane].base) build_half(&job);
-        else build_whole(&job);
+        if (into[plane].base) build_half(&into[plane], row, column);
+        else build_whole(&into[plane], row, column);
     }
-    store_errors(sums, errors, corner, cells);
     if (!before) return;
     const void *luma = level ? (const void *)into[0].coarse[level - 1] : (const void *)into[0].pixels;
     read_tile(luma, level, row * side * stride + column * side, stride, now);
@@ -228,11 +168,10 @@ static const void *luma_before(const Motion *motion, const Pyramid *luma, int32_
     return strip;
 }
 
-/* Write the tiles of ``mask`` from the frame's planes. ``errors[level - 1]`` are float32[grid]: squared errors of a cell
-   shown at that level, summed over its samples in each plane, times the plane's weight. ``motion->before`` may be the
-   very planes that are written. ``strip`` holds a row of tiles of luma. */
-EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const double weights[3], float *const errors[TOP_LEVEL],
-                        const Motion *motion, int32_t rows, int32_t columns, const uint8_t *mask, uint8_t *strip)
+/* Write the tiles of ``mask`` from the frame's planes. ``motion->before`` may be the very planes that are written.
+   ``strip`` holds a row of tiles of luma. */
+EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const Motion *motion, int32_t rows, int32_t columns,
+                        const uint8_t *mask, uint8_t *strip)
 {
     for (int32_t row = 0; row < rows; row++, mask += columns) {
         if (!memchr(mask, 1, (size_t)columns)) continue;
@@ -240,7 +179,7 @@ EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const double wei
         for (int32_t plane = 0; plane < 3; plane++) copy_row(&source[plane], &into[plane], row, columns, mask);
         for (int32_t column = 0; column < columns; column++)
             if (mask[column])
-                build_tile(into, weights, errors, motion, before && motion->changed[row * columns + column] ? before : NULL,
-                           row, column, columns);
+                build_tile(into, motion, before && motion->changed[row * columns + column] ? before : NULL, row, column,
+                           columns);
     }
 }

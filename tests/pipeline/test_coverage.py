@@ -168,18 +168,21 @@ def test_upper_samples_are_means_of_four_with_the_last_row_and_column_repeated()
     assert upper.planes(6)[1][1, 3] == cells[1][4:6, 12:14].mean()  # one of level 5, four times
 
 
-def test_the_error_of_an_upper_level_adds_what_its_mean_hides_of_each_cell():
+def test_the_error_of_an_upper_level_adds_what_its_enlargement_hides_of_the_level_below():
     cells, grid = odd_grid(), (6, 14)
     below = tuple(np.full(grid, 1000.0 * level, np.float32) for level in (1, 2, 3, 4))
     errors = UpperLevels(cells, 6).errors(below)
     assert len(errors) == 6
     assert errors[:4] == below
     row, column = 5, 9
-    total = 4000.0
+    totals = [4000.0, 4000.0]
     for plane, weight in zip(cells, (1, 0.25, 0.25), strict=True):
-        mean = plane[4:6, 8:12].mean()  # rows 4 and 5 stand for 4 to 7
-        total += 256 * weight * (plane[row, column] - mean) ** 2
-    assert errors[5][row, column] == pytest.approx(total, rel=1e-6)
+        five = plane.reshape(3, 2, 7, 2).mean(axis=(1, 3))
+        six = np.pad(five, ((0, 1), (0, 1)), mode="edge").reshape(2, 2, 4, 2).mean(axis=(1, 3))
+        first = 256 * weight * (plane - enlarged(five, 2, 6, 14))[row, column] ** 2
+        second = 256 * weight * (five - enlarged(six, 2, 3, 7))[row // 2, column // 2] ** 2
+        totals = [totals[0] + first, totals[1] + first + second]
+    assert [error[row, column] for error in errors[4:]] == pytest.approx(totals, rel=1e-6)
 
 
 @pytest.mark.parametrize("subsampled", [True, False])
