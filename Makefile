@@ -14,7 +14,7 @@ test: .venv/ready .types/foveate
 test-models: .venv/ready
 	.venv/bin/python -m pip install -q -e '.[vlm]' timm
 	.venv/bin/python -m pytest tests/pipeline -k vlm
-	.venv/bin/python -m pytest tests/app/test_ask.py tests/app/test_encode.py tests/bench
+	.venv/bin/python -m pytest tests/app/test_ask*.py tests/app/test_encode.py tests/bench
 
 # Needs a card: a test that would be skipped without one fails.
 test-gpu: .venv/ready

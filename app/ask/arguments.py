@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ValidationError
 from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
@@ -19,14 +19,17 @@ from foveate.pipeline.settings import Settings
 _MOST_FRAMES: Final = 10_000
 _MOST_BUDGET: Final = 100_000  # language-model tokens
 _MOST_WORDS: Final = 1_000_000
+_FRAMES_WHOLE: Final = 16  # that are looked at where each is shown by itself, if nothing else is said
 _SOURCE = "A video file, a picture, numbered pictures, or with --every what foveate live takes."
 _QUESTION = "What to ask."
 _MODEL = "A folder with a model of transformers; with --server, the name that the server knows it by."
 _SERVER = "The address of a server that speaks OpenAI's protocol, such as http://localhost:8000."
 _KEY_ENV = "The environment variable that holds the server's key."
 _FPS = "Look at so many frames a second."
-_FRAMES = "Look at so many frames at most, with --every at the latest ones."
+_FRAMES = "Look at so many frames at most: 16 with --memory frame or --server, else all; with --every the latest."
 _BUDGET = "Language-model tokens for each frame."
+_MEMORY = "stream: show the newest token of each place; frame (as with --server): each frame by itself."
+_LIMIT = "Tokens that a prompt and its answer may have: 8192, or the model's context; with --server of pictures: any."
 _QUERY = "What to look for, instead of what the question's words name; see foveate run. May be given again."
 _START = "Look at what is shown from this time on, such as 12.5 or 1:02:03.5; negative: before the end."
 _END = "Look at what is shown before this time."
@@ -47,7 +50,9 @@ class AskArguments:
     server: str | None
     key_variable: str
     budget: int  # language-model tokens for each frame
-    most_frames: int
+    memory: Literal["frame", "stream"]
+    limit: int | None  # language-model tokens in all
+    most_frames: int | None
     most_words: int  # tokens of an answer
     pixels_per_token: int
     every: float | None  # seconds
@@ -56,7 +61,8 @@ class AskArguments:
 
     def settings(self, merge: int, tokens: int, patches: bool) -> Settings:
         """The stream's, for ``tokens`` tokens a frame in groups of ``merge`` x ``merge``. Raises SettingsError."""
-        decided = {"budget": tokens, "patches": patches, "allocation": {"merge": merge}}
+        allocation = {"merge": merge, "memory": self.memory}
+        decided = {"budget": tokens, "patches": patches, "allocation": allocation}
         try:
             return Settings.model_validate(self.tree | decided)
         except ValidationError as error:
@@ -70,8 +76,10 @@ def ask(
     server: Annotated[str | None, arg(metavar="URL", help=_SERVER, help_behavior_hint="")] = None,
     key_env: Annotated[str, arg(metavar="NAME", help=_KEY_ENV)] = "OPENAI_API_KEY",
     fps: Annotated[float, arg(metavar="X", help=_FPS)] = 1.0,
-    frames: Annotated[int, arg(metavar="N", help=_FRAMES)] = 16,
+    frames: Annotated[int | None, arg(metavar="N", help=_FRAMES, help_behavior_hint="")] = None,
     budget: Annotated[int, arg(metavar="N", help=_BUDGET, aliases=["-b"])] = 68,
+    memory: Annotated[Literal["frame", "stream"] | None, arg(help=_MEMORY, help_behavior_hint="")] = None,
+    limit: Annotated[int | None, arg(metavar="N", help=_LIMIT, help_behavior_hint="")] = None,
     query: UseAppendAction[Annotated[tuple[str, ...], arg(metavar="TEXT", help=_QUERY, help_behavior_hint="")]] = (),
     start: Annotated[str | None, arg(metavar="TIME", help=_START, help_behavior_hint="")] = None,
     end: Annotated[str | None, arg(metavar="TIME", help=_END, help_behavior_hint="")] = None,
@@ -88,7 +96,12 @@ def ask(
     """
     if not question.strip():
         raise SettingsError("QUESTION must have words, got an empty one")
-    check_count("frames", frames, most=_MOST_FRAMES)
+    memory = memory or ("stream" if server is None else "frame")
+    frames = _frames(frames, memory, every)
+    if memory == "stream" and server is not None:
+        raise SettingsError("--memory stream needs a model in a folder; one behind --server takes whole pictures")
+    if limit is not None:
+        check_count("limit", limit, most=_MOST_BUDGET)
     check_count("budget", budget, most=_MOST_BUDGET)
     check_count("max-tokens", max_tokens, most=_MOST_WORDS)
     check_count("pixels-per-token", pixels_per_token, least=64, most=1 << 16)
@@ -97,7 +110,18 @@ def ask(
     tree = {"query": query or queries_in(question), "source": looked}
     address = source if seconds is None else resolved(source)
     arguments = AskArguments(
-        address, question, model, server, key_env, budget, frames, max_tokens, pixels_per_token, seconds, quiet, tree
-    )
+        address, question, model, server, key_env, budget, memory, limit, frames, max_tokens, pixels_per_token, seconds,
+        quiet, tree,
+    )  # fmt: skip
     arguments.settings(1, budget, False)
     return arguments
+
+
+def _frames(asked: int | None, memory: str, every: str | None) -> int | None:
+    """The most frames. Raises SettingsError for a number that none can be, or that would not count."""
+    if asked is None:
+        return _FRAMES_WHOLE if memory == "frame" else None
+    check_count("frames", asked, most=_MOST_FRAMES)
+    if memory == "stream" and every is not None:
+        raise SettingsError("--frames counts frames shown each by itself; with --every it needs --memory frame")
+    return asked

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
 from foveate.app.ask.arguments import AskArguments
-from foveate.app.ask.readers import Answering, Cost, open_model
+from foveate.app.ask.readers import Answering, open_model
 from foveate.app.console import Console
 from foveate.app.damage import conclude
 from foveate.app.exits import Exit
@@ -51,26 +50,6 @@ class Opener(Protocol):
     def __call__(self, source: str, settings: Settings, /, *, expect: Expected | None) -> Stream: ...
 
 
-@dataclass
-class _Asked:
-    """What the next question is about, and what it costs."""
-
-    times: list[float] = field(default_factory=list)
-    costs: list[Cost] = field(default_factory=list)
-
-    def add(self, seconds: float, cost: Cost, most: int) -> None:
-        """One more frame; ``most`` of them count, the latest."""
-        self.times, self.costs = [*self.times, seconds][-most:], [*self.costs, cost][-most:]
-
-    def __str__(self) -> str:
-        spent, whole = (sum(each) for each in zip(*self.costs, strict=True))
-        frames = "1 frame" if len(self.times) == 1 else f"{len(self.times)} frames"
-        return (
-            f"{frames}, {self.times[0]:.1f} to {self.times[-1]:.1f} s: {spent:,} of {whole:,} language-model tokens "
-            f"({spent / whole:.1%})"
-        )
-
-
 def answer(arguments: AskArguments, open_stream: Opener, console: Console) -> int:
     """Write the answer, or one after the other, and say on standard error what it costs. Returns the exit code.
 
@@ -79,13 +58,12 @@ def answer(arguments: AskArguments, open_stream: Opener, console: Console) -> in
     _check_source(arguments)
     model = open_model(arguments)
     settings = arguments.settings(model.merge, model.tokens, model.patches)
-    asked = _Asked()
     with Interruption() as interruption:
         try:
             if not arguments.quiet:
                 console.say(_looking(settings))
             with interruptible(lambda: _opened(arguments, open_stream, settings)) as stream:
-                _follow(arguments, stream, model, asked, interruption.check, console)
+                _follow(arguments, stream, model, interruption.check, console)
         except KeyboardInterrupt:
             console.say("interrupted")
             return interruption.code
@@ -126,36 +104,31 @@ def _looking(settings: Settings) -> str:
 
 
 def _follow(
-    arguments: AskArguments,
-    stream: Stream,
-    model: Answering,
-    asked: _Asked,
-    check: Callable[[], None],
-    console: Console,
+    arguments: AskArguments, stream: Stream, model: Answering, check: Callable[[], None], console: Console
 ) -> None:
     """Read the frames, and ask when it is time: at the end, of a live source each time that ``every`` has passed."""
     due = None if arguments.every is None else time.monotonic() + arguments.every
-    told = 0  # frames that came since the latest answer
+    frames = told = 0  # ``told``: those that the latest answer is about
     for selection in stream:
-        asked.add(selection.time, model.add(selection, stream.frame), arguments.most_frames)
-        told += 1
+        model.add(selection, stream.frame)
+        frames += 1
         check()
         if arguments.every is not None and due is not None and time.monotonic() >= due:
-            _answer(arguments, model, asked, console)
-            due, told = time.monotonic() + arguments.every, 0
-    if not asked.times:
+            _answer(arguments, model, console)
+            due, told = time.monotonic() + arguments.every, frames
+    if not frames:
         raise SourceError(f"{shown(arguments.address)} has no frame to ask about")
-    if told:
-        _answer(arguments, model, asked, console)
+    if frames > told:
+        _answer(arguments, model, console)
 
 
-def _answer(arguments: AskArguments, model: Answering, asked: _Asked, console: Console) -> None:
+def _answer(arguments: AskArguments, model: Answering, console: Console) -> None:
     """Print one answer as it comes."""
     if not arguments.quiet:
-        console.say(str(asked))
+        console.say(str(model.account()))
     begun = False
     try:
-        for piece in model.answer(arguments.question):
+        for piece in model.answer():
             print(_printable(piece), end="", flush=True)
             begun = True
     finally:

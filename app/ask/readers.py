@@ -1,13 +1,14 @@
-"""Who answers: a model on this machine, or one behind a server. Both keep the latest frames until they are asked."""
+"""Who answers: a model on this machine, or one behind a server. Both hold what was looked at until they are asked."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from foveate.app.ask.arguments import AskArguments
+from foveate.app.ask.frames_held import Account, LatestFrames, LiveTokens
 from foveate.app.model_folder import OFFLINE, ModelFolder
 from foveate.pipeline.errors import ModelError, one_line
 from foveate.pipeline.frames import FrameView
@@ -19,12 +20,8 @@ from foveate.pipeline.vlm.server import Server, Shown
 if TYPE_CHECKING:
     from foveate.pipeline.vlm.reader import Reader
 
-
-class Cost(NamedTuple):
-    """Language-model tokens of a frame."""
-
-    spent: int
-    whole: int  # of all of the frame, at its own size
+_LIMIT: Final = 8192  # language-model tokens of a prompt and its answer, where the model's context allows them
+_MARKS: Final = 16  # tokens that a later turn may have around it, beyond those of a first turn
 
 
 class Answering(Protocol):
@@ -34,46 +31,80 @@ class Answering(Protocol):
     tokens: int  # of a Selection
     patches: bool  # whether it must hold them
 
-    def add(self, selection: Selection, frame: FrameView | None) -> Cost:
-        """Keep a frame, in place of the oldest where there are as many as may be asked about."""
+    def add(self, selection: Selection, frame: FrameView | None) -> None:
+        """Take note of one more frame."""
 
-    def answer(self, question: str) -> Iterator[str]:
-        """The answer about the frames that are kept, piece by piece. Raises ModelError."""
+    def account(self) -> Account:
+        """What the next answer will be made from."""
+
+    def answer(self) -> Iterator[str]:
+        """The answer to the question, piece by piece. Raises ModelError."""
 
 
 class LocalModel:
-    """A model of transformers, from a folder."""
+    """A model of transformers, from a folder.
+
+    Of a live source with stream memory one conversation goes on: from question to question what no longer shows leaves
+    its key-value cache, and only what is new is read. Models whose cache cannot forget, and all models with frame
+    memory or a file, read what is held at each question.
+    """
 
     patches = True
 
     def __init__(self, arguments: AskArguments) -> None:
-        """Raises SettingsError for what is no folder of a model, ModelError for one that cannot be loaded."""
-        self._reader = local_reader(
+        """Raises as ``local_reader``, and ModelError where not even one frame fits."""
+        reader = local_reader(
             Path(arguments.model),
             otherwise="; --server URL asks one that is served",
             besides=", or any behind --server URL",
         )
-        self._most = arguments.most_words
-        self._kept: deque[Selection] = deque(maxlen=arguments.most_frames)
-        self.merge = self._reader.merge
+        self._reader, self._arguments = reader, arguments
+        self.merge = reader.merge
         self.tokens = arguments.budget * self.merge**2
+        per_frame = reader.length(arguments.question, 1) - reader.length(arguments.question)
+        limit = _limit(reader, arguments)
+        room = _room(reader, arguments, limit, per_frame)
+        self._frames: LatestFrames[Selection] | None = None
+        if arguments.memory == "frame":
+            self._frames = LatestFrames(arguments.most_frames, room, per_frame)
+        self._live = LiveTokens(room, self.merge, per_frame, scenes=arguments.every is None)
+        talks = arguments.memory == "stream" and arguments.every is not None and reader.forgets
+        self._talk = reader.conversation(self._live.context, limit) if talks else None
 
-    def add(self, selection: Selection, frame: FrameView | None) -> Cost:
+    def add(self, selection: Selection, frame: FrameView | None) -> None:
         """See Answering."""
-        self._kept.append(selection)
+        if self._frames is None:
+            self._live.add(selection)
+            return
         groups = Groups.of(selection, self.merge)
-        return Cost(len(groups), groups.grid[0] * groups.grid[1])
+        self._frames.add(selection.time, len(groups), groups.grid[0] * groups.grid[1], selection)
 
-    def answer(self, question: str) -> Iterator[str]:
+    def account(self) -> Account:
+        """See Answering."""
+        if self._frames is not None:
+            return self._frames.account()
+        account = self._live.account()
+        if self._talk is None or not self._talk.tokens:
+            return account
+        return replace(account, new=sum(len(part.number) for part in self._live.context.unsent()))
+
+    def answer(self) -> Iterator[str]:
         """See Answering."""
         try:
-            yield from self._reader.stream(list(self._kept), question, max_new_tokens=self._most)
+            yield from self._pieces()
         except ValueError as error:  # too many tokens for its context
             raise ModelError(one_line(error)) from error
         except RuntimeError as error:
             if "out of memory" not in str(error).casefold():
                 raise
-            raise ModelError(f"{one_line(error)}; ask about fewer frames, or give each a smaller --budget") from error
+            raise ModelError(f"{one_line(error)}; lower --limit, or --budget, which each frame gets") from error
+
+    def _pieces(self) -> Iterator[str]:
+        question, most = self._arguments.question, self._arguments.most_words
+        if self._talk is not None:
+            return self._talk.stream([], question, max_new_tokens=most)
+        shown = self._live.shown if self._frames is None else self._frames.shown
+        return self._reader.stream(shown, question, max_new_tokens=most)
 
 
 class ServedModel:
@@ -86,25 +117,51 @@ class ServedModel:
         """Raises SettingsError."""
         self._server = Server(address, arguments.model, key_variable=arguments.key_variable)
         self._arguments = arguments
-        self._kept: deque[Shown] = deque(maxlen=arguments.most_frames)
+        self._frames: LatestFrames[Shown] = LatestFrames(arguments.most_frames, arguments.limit)
         self.tokens = max(1, arguments.budget * arguments.pixels_per_token // PATCH**2)  # which say where to look
 
-    def add(self, selection: Selection, frame: FrameView | None) -> Cost:
+    def add(self, selection: Selection, frame: FrameView | None) -> None:
         """See Answering."""
         assert frame is not None
         budget, pixels = self._arguments.budget, self._arguments.pixels_per_token
         pictures = pictures_of(selection, budget, frame.rgb(), pixels_per_token=pixels)
-        self._kept.append(Shown(selection.time, pictures))
-        return Cost(sum(picture.tokens for picture in pictures), tokens_of(selection.width, selection.height, pixels))
+        whole = tokens_of(selection.width, selection.height, pixels)
+        shown = Shown(selection.time, pictures)
+        self._frames.add(selection.time, sum(picture.tokens for picture in pictures), whole, shown)
 
-    def answer(self, question: str) -> Iterator[str]:
+    def account(self) -> Account:
         """See Answering."""
-        return self._server.stream(list(self._kept), question, max_tokens=self._arguments.most_words)
+        return self._frames.account()
+
+    def answer(self) -> Iterator[str]:
+        """See Answering."""
+        return self._server.stream(self._frames.shown, self._arguments.question, max_tokens=self._arguments.most_words)
 
 
 def open_model(arguments: AskArguments) -> Answering:
     """The one that is asked for. Raises as they do."""
     return LocalModel(arguments) if arguments.server is None else ServedModel(arguments, arguments.server)
+
+
+def _limit(reader: Reader, arguments: AskArguments) -> int:
+    """Tokens of a prompt and its answer. Raises ModelError for more than the model's context."""
+    context, asked = reader.context_length, arguments.limit
+    if context is not None and asked is not None and asked > context:
+        raise ModelError(f"--limit {asked} exceeds the model's context of {context} tokens")
+    return min(_LIMIT, context or _LIMIT) if asked is None else asked
+
+
+def _room(reader: Reader, arguments: AskArguments, limit: int, per_frame: int) -> int:
+    """Tokens for pictures and what stands around them. Raises ModelError where not even one frame fits."""
+    question = reader.length(arguments.question)
+    room = limit - question - arguments.most_words - _MARKS
+    if arguments.budget + per_frame > room:
+        what = "the model's context holds" if limit == reader.context_length else f"--limit {limit} allows"
+        raise ModelError(
+            f"a frame's {arguments.budget} tokens, the question's {question} and the answer's {arguments.most_words} "
+            f"are more than {what}: {limit}; lower --budget or --max-tokens"
+        )
+    return room
 
 
 def local_reader(path: Path, otherwise: str = "", besides: str = "") -> Reader:

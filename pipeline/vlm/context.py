@@ -77,15 +77,22 @@ class Context:
     Not safe to use from several threads at once.
     """
 
-    def __init__(self, limit: int | None = None, merge: int = 1) -> None:
-        """``merge`` is the stream's ``allocation.merge``. Raises ValueError for one below 1, or such a limit."""
+    def __init__(self, limit: int | None = None, merge: int = 1, per_frame: int = 0) -> None:
+        """``merge`` is the stream's ``allocation.merge``.
+
+        ``per_frame`` is what each Selection with live groups costs of the limit besides them, such as the tokens of its
+        time. At most half the limit goes there: of more Selections those leave that show in the fewest cells, the
+        oldest of these first. Raises ValueError for a limit or ``merge`` below 1, and ``per_frame`` below 0.
+        """
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
         if merge < 1:
             raise ValueError(f"merge must be at least 1, got {merge}")
-        self._limit, self._merge = limit, merge
+        if per_frame < 0:
+            raise ValueError(f"per_frame must be at least 0, got {per_frame}")
+        self._limit, self._merge, self._per_frame = limit, merge, per_frame
         self._state = _State(np.empty((0, 0), np.int64), *_NOTHING)
-        self._given = 0
+        self._given = self._overflow = 0
         self._sent = 0  # groups with lower numbers were sent
         self._parts: dict[int, Part] = {}  # by their Selection's first number; those with groups yet to be sent
 
@@ -104,13 +111,18 @@ class Context:
         return self._merge
 
     @property
+    def overflow(self) -> int:
+        """Groups that left so far because of the limit, while they still showed."""
+        return self._overflow
+
+    @property
     def live(self) -> Given:
         """The groups that still count."""
         return self._state.live
 
     def replaces(self, selection: Selection) -> Given:
         """The live groups that would be dead after ``selection``. Nothing changes. Raises ValueError as ``add``."""
-        return self._dead(self._after(selection))
+        return self._dead(self._within(self._after(selection)))
 
     def add(self, selection: Selection) -> Given:
         """Take in the next Selection of a stream. Returns the earlier groups that are dead now.
@@ -118,12 +130,14 @@ class Context:
         Raises ValueError where its tokens are no groups of ``merge`` x ``merge``, and for another size of picture than
         before without a keyframe.
         """
-        after = self._after(selection)
+        shown = self._after(selection)
+        after = self._within(shown)
         dead = self._dead(after)
         count = len(selection) // self._merge**2
         self._parts[self._given] = part_of(selection, self._merge, self._given)
         self._state = after
         self._given += count
+        self._overflow += len(shown.live) - len(after.live)
         self._forget_parts()
         return dead
 
@@ -151,10 +165,17 @@ class Context:
             sizes = [" x ".join(map(str, grid)) for grid in (cells.shape, selection.grid)]
             raise ValueError(f"frame {selection.index} has {sizes[1]} cells, and those before it {sizes[0]}")
         count = len(selection) // self._merge**2
-        after = _State.of(
-            _painted(cells, selection, self._merge, len(live)), _more(live, selection, self._given, count)
-        )
-        over = len(after.live) - (len(after.live) if self._limit is None else self._limit)
+        return _State.of(_painted(cells, selection, self._merge, len(live)), _more(live, selection, self._given, count))
+
+    def _within(self, after: _State) -> _State:
+        """As much as the limit holds."""
+        limit = self._limit
+        if limit is None:
+            return after
+        if self._per_frame:
+            after = after.without(self._of_most_frames(after, max(1, limit // (2 * self._per_frame))))
+            limit -= self._per_frame * len(np.unique(_first(after.live)))
+        over = len(after.live) - max(limit, 0)
         if over <= 0:
             return after
         newest = after.live.number >= self._given
@@ -162,10 +183,18 @@ class Context:
         lives[np.lexsort((after.live.number, after.shows, newest))[:over]] = False
         return after.without(lives)
 
+    def _of_most_frames(self, after: _State, most: int) -> NDArray[np.bool_]:
+        """Which groups, bool[N], are of the ``most`` Selections that show in the most cells, or of the newest one."""
+        first, frame = np.unique(_first(after.live), return_inverse=True)  # ascending
+        shows = np.bincount(frame, after.shows, len(first))
+        lives = np.ones(len(first), np.bool_)
+        lives[np.lexsort((first, shows, first == self._given))[: max(0, len(first) - most)]] = False
+        return lives[frame]
+
     def _forget_parts(self) -> None:
         """Hold no more than twice what is live."""
         live = self._state.live
-        first = (live.number - live.group)[live.number >= self._sent]  # ascending
+        first = _first(live)[live.number >= self._sent]  # ascending
         starts = np.flatnonzero(np.diff(first, prepend=-1))
         counts = dict(zip(first[starts].tolist(), np.diff(starts, append=len(first)).tolist(), strict=True))
         for key, part in list(self._parts.items()):
@@ -176,6 +205,11 @@ class Context:
 
 
 _NOTHING: Final = (Given(*[np.empty(0, np.int64)] * 3), np.empty(0, np.int64))
+
+
+def _first(given: Given) -> NDArray[np.int64]:
+    """The number of the first group of each group's Selection, [N], ascending."""
+    return given.number - given.group
 
 
 def _among(numbers: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from transformers import DynamicCache, StoppingCriteria, StoppingCriteriaList, T
 
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.vlm.context import Context, Part, part_of
-from foveate.pipeline.vlm.eviction import check_droppable, keep, move
+from foveate.pipeline.vlm.eviction import check_droppable, droppable, keep, move
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.prompts import Prompt, closed, joined
 
@@ -152,7 +152,7 @@ class Conversation:
 
     def _make_room(self, turn: Prompt, answer: int) -> None:
         """Drop old text where the turn would not fit otherwise; where positions go too far, move what is left."""
-        context = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        context = self._reader.context_length
         new = turn.ids.shape[1]
         if self._tokens is not None:
             self._drop_text(new, answer, self._tokens)
@@ -242,18 +242,11 @@ class Conversation:
         held = max(0, self.tokens - 1)
         if held == 0:
             self._cache = DynamicCache(config=self._model.config)
-        elif self._cache.get_seq_length() > held and not self._droppable():
+        elif self._cache.get_seq_length() > held and not droppable(self._model, self._cache):
             self._over = True
             error.add_note("what the model has read of this turn cannot be taken back: start a new conversation")
         elif self._cache.get_seq_length() > held:
             keep(self._cache, torch.arange(held))
-
-    def _droppable(self) -> bool:
-        try:
-            check_droppable(self._model, self._cache)
-        except ValueError:
-            return False
-        return True
 
     def _end_turn(self, whole: Prompt, marks: _Marks, said: torch.Tensor) -> None:
         self._prompt = joined(whole, _text(whole, said))

@@ -22,6 +22,15 @@ def check_droppable(model: Any, cache: Any) -> None:
         raise ValueError(f"positions of the kind {rope!r} cannot be moved; those of {', '.join(_FIXED)} can")
 
 
+def droppable(model: Any, cache: Any) -> bool:
+    """Whether ``check_droppable`` passes."""
+    try:
+        check_droppable(model, cache)
+    except ValueError:
+        return False
+    return True
+
+
 def keep(cache: Any, kept: torch.Tensor) -> None:
     """Drop all entries but ``kept``, int64[N], ascending. What is read later does not see the others."""
     for layer in cache.layers:

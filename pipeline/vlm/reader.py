@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import torch
+from transformers import DynamicCache
 
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.vlm.context import Context
 from foveate.pipeline.vlm.conversation import Conversation
+from foveate.pipeline.vlm.eviction import droppable
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.prompts import Prompt, prompt_of
 from foveate.pipeline.vlm.rows import channel_rows, resampled
 from foveate.pipeline.vlm.towers import Tower
 
+_LATE: Final = 99_999.9  # seconds; earlier times have no more digits
 _MARK: Final = "@@answer@@"  # stands for an answer, to find what a chat template puts behind one
 
 
@@ -41,6 +44,21 @@ class Reader:
     def merge(self) -> int:
         """What ``allocation.merge`` of the stream must be."""
         return self._tower.merge
+
+    @property
+    def context_length(self) -> int | None:
+        """Tokens that the model can attend to, by its configuration; None where that does not tell."""
+        return getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether conversations can drop what is obsolete from the key-value cache."""
+        return droppable(self._model, DynamicCache(config=self._model.config))
+
+    def length(self, text: str, pictures: int = 0) -> int:
+        """Language-model tokens of a first turn with ``text`` and so many ``pictures``, without their groups."""
+        ids = self._tokenizer(self._rendered([self._question([_LATE] * pictures, text)]), add_special_tokens=False)
+        return len(ids["input_ids"]) - pictures
 
     def inputs(self, selections: Sequence[Selection], text: str) -> dict[str, Any]:
         """What ``model(...)`` and ``model.generate(...)`` take, for one turn of a user.
@@ -71,7 +89,7 @@ class Reader:
     def _turn(self, selections: Sequence[Selection], text: str, before: Prompt | None = None) -> tuple[Prompt, Any]:
         """One turn's prompt behind ``before``, and the features of its pictures."""
         frames = [Groups.of(selection, self._tower.merge) for selection in selections]
-        question = self._question(selections, text)
+        question = self._question([selection.time for selection in selections], text)
         rendered = self._rendered([question]) if before is None else self._continued(question, int(before.ids[0, -1]))
         ids = self._tokenizer(rendered, add_special_tokens=False)["input_ids"]
         return prompt_of(self._model, ids, frames), self._features(selections, frames)
@@ -88,11 +106,11 @@ class Reader:
         ends = self._model.generation_config.eos_token_id
         return [] if ends is None else [ends] if isinstance(ends, int) else ends
 
-    def _question(self, selections: Sequence[Selection], text: str) -> dict[str, Any]:
+    def _question(self, times: Sequence[float], text: str) -> dict[str, Any]:
         content: list[dict[str, str]] = []
-        for selection in selections:
+        for seconds in times:
             if self._stamp:
-                content.append({"type": "text", "text": self._stamp.format(selection.time)})
+                content.append({"type": "text", "text": self._stamp.format(seconds)})
             content.append({"type": "image"})
         return {"role": "user", "content": [*content, {"type": "text", "text": text}]}
 

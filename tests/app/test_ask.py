@@ -36,17 +36,11 @@ def chat() -> Iterator[ChatServer]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the family Qwen2.5-VL, and its processor, as transformers keeps them."""
-    transformers = pytest.importorskip("transformers", reason="needs the extra vlm")
+    pytest.importorskip("transformers", reason="needs the extra vlm")
     pytest.importorskip("torchvision", reason="needs the extra vlm")
-    from tests.models.processor import TEMPLATE, processor
-    from tests.models.vision_language import model_of
+    from tests.models.folder import model_folder
 
-    made = tmp_path_factory.mktemp("model")
-    model_of("qwen2_5_vl").save_pretrained(made)
-    pictures, videos = transformers.Qwen2VLImageProcessor(), transformers.Qwen2VLVideoProcessor()
-    whole = transformers.Qwen2_5_VLProcessor(pictures, processor().tokenizer, videos, chat_template=TEMPLATE)
-    whole.save_pretrained(made)
-    return made
+    return model_folder(tmp_path_factory.mktemp("model"))
 
 
 def line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -145,6 +139,15 @@ def test_what_came_of_an_answer_that_breaks_off_stays(clip: str, capsys: pytest.
         (["CLIP", "?", "--model", "m", "--every", "10s"], 1, "is not live, and --every is for live sources"),
         (["CLIP", "?", "--model", "m", "--every", "soon"], 2, "--every must be a time such as 90s"),
         (["CLIP", "?", "--model", "m", "--end", "x"], 2, "--end must be a time such as 12.5"),
+        (["CLIP", "?", "--model", "m", "--limit", "0"], 2, "--limit must be at least 1, got 0"),
+        (["CLIP", "?", "--model", "m", "--frames", "0"], 2, "--frames must be at least 1, got 0"),
+        (["CLIP", "?", "--model", "m", "--memory", "all"], 2, "--memory"),
+        (
+            ["CLIP", "?", "--model", "m", "--server", "http://a", "--memory", "stream"],
+            2,
+            "--memory stream needs a model",
+        ),
+        (["rtsp://a/b", "?", "--model", "m", "--every", "9s", "--frames", "2"], 2, "with --every it needs --memory fr"),
     ],
 )
 def test_wrong_arguments_are_one_line(
@@ -157,7 +160,8 @@ def test_wrong_arguments_are_one_line(
 def test_a_model_in_a_folder_answers_about_the_chosen_patches(
     folder: Path, clip: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["ask", clip, "Who is moving?", "--model", str(folder), "--frames", "4", "--max-tokens", "9"]) == 0
+    asked = ["ask", clip, "Who is moving?", "--model", str(folder), "--max-tokens", "9", "--memory", "frame"]
+    assert main([*asked, "--frames", "4"]) == 0
     said = capsys.readouterr()
     assert 1 <= len(said.out.strip()) <= 9  # a character is a token
     looking, spent = said.err.splitlines()
@@ -167,12 +171,21 @@ def test_a_model_in_a_folder_answers_about_the_chosen_patches(
     assert 200 <= int(found[1]) <= 4 * 68
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--budget", "5000"], r"a frame's 5000 tokens, the question's \d+ and the answer's 256 are more than the "
+                               r"model's context holds: 4096; lower --budget or --max-tokens"),
+        (["--max-tokens", "5000"], r"the answer's 5000 are more than the model's context holds: 4096"),
+        (["--limit", "300"], r"are more than --limit 300 allows: 300; lower --budget or --max-tokens"),
+        (["--limit", "5000"], r"--limit 5000 exceeds the model's context of 4096 tokens"),
+    ],
+)  # fmt: skip
 def test_too_many_tokens_for_the_model_are_one_line(
-    folder: Path, clip: str, capsys: pytest.CaptureFixture[str]
+    flags: list[str], said: str, folder: Path, clip: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    many = ["--model", str(folder), "--fps", "10", "--frames", "20", "--budget", "300"]
-    assert main(["ask", clip, "?", *many]) == 1
-    assert re.search(r"the prompt has \d{4} tokens, and the model's context 4096; ask about fewer frames", line(capsys))
+    assert main(["ask", clip, "?", "--model", str(folder), *flags]) == 1
+    assert re.search(said, line(capsys))
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,11 @@ ENTRIES: list[dict[str, Any]] = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the family Qwen2.5-VL, and its processor, as transformers keeps them."""
     pytest.importorskip("torch", reason="needs the extra vlm")
-    transformers = pytest.importorskip("transformers", minversion="5.18", reason="needs the extra vlm")
+    pytest.importorskip("transformers", minversion="5.18", reason="needs the extra vlm")
     pytest.importorskip("torchvision", reason="needs the extra vlm")
-    from tests.models.processor import TEMPLATE, processor
-    from tests.models.vision_language import model_of
+    from tests.models.folder import model_folder
 
-    made = tmp_path_factory.mktemp("model")
-    model_of("qwen2_5_vl").save_pretrained(made)
-    pictures, videos = transformers.Qwen2VLImageProcessor(), transformers.Qwen2VLVideoProcessor()
-    whole = transformers.Qwen2_5_VLProcessor(pictures, processor().tokenizer, videos, chat_template=TEMPLATE)
-    whole.save_pretrained(made)
-    return made
+    return model_folder(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture

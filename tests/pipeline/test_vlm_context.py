@@ -182,6 +182,33 @@ def test_a_limit_holds_at_all_times(limit: int) -> None:
         assert sum(len(part.number) for part in context.unsent()) == len(context)
 
 
+@pytest.mark.parametrize("limit", [12, 40, 90])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_selection_costs_besides_counts_as_well(limit: int, seed: int) -> None:
+    context, left = Context(limit=limit, per_frame=5), 0
+    free, lived = Context(), set[int]()
+    for selection in random_stream(seed):
+        context.add(selection)
+        free.add(selection)
+        live = context.live
+        assert len(live) + 5 * len(set(live.frame.tolist())) <= limit
+        assert set(live.number.tolist()) <= set(free.live.number.tolist())
+        left += len(lived & set(free.live.number.tolist()) - set(live.number.tolist()))
+        lived = set(live.number.tolist())
+    assert context.overflow >= left
+
+
+def test_of_too_many_selections_the_least_shown_leave_and_the_newest_stays() -> None:
+    """Each costs 3 besides: of a limit of 12 half is for two of them. They show in 2, 4 and 1 of 8 cells."""
+    context = Context(limit=12, per_frame=3)
+    context.add(selection_of(64, 32, [(0, 8 + 16 * i, 8) for i in range(3)]))
+    context.add(replace(selection_of(64, 32, [(1, 48, 16)]), index=1, keyframe=None))
+    assert context.live.number.tolist() == [0, 1, 3]
+    context.add(replace(selection_of(64, 32, [(0, 8, 24)]), index=2, keyframe=None))
+    assert context.live.frame.tolist() == [1, 2]
+    assert context.overflow == 2
+
+
 def test_dead_patches_are_not_held() -> None:
     """However long nobody sends anything."""
     context, owners = Context(), Owners()
@@ -203,6 +230,8 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
         Context(0)
     with pytest.raises(ValueError, match="merge must be at least 1, got 0"):
         Context(merge=0)
+    with pytest.raises(ValueError, match="per_frame must be at least 0, got -1"):
+        Context(per_frame=-1)
 
 
 @pytest.mark.parametrize("merge", [1, 2, 3])
