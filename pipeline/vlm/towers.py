@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.vlm.families import refusal
 from foveate.pipeline.vlm.groups import Groups
+from foveate.pipeline.vlm.tower_places import boundaries, centres, table_entries, windows
 
 _ON_HOST: Final = ("cu_seqlens", "cu_window_seqlens", "merge_sizes")
 
@@ -67,7 +67,7 @@ class Tower:
 
         Boundaries are read on the host, to split its input there; GLM's towers also compute with them on their device.
         """
-        grid = torch.tensor([[1, down * self.merge, across * self.merge] for down, across in _grids(frames)])
+        grid = torch.tensor([[1, *(self.merge * side for side in groups.grid)] for groups in frames])
         keywords = self._keywords(frames, exact)
         if self._kind == "video_llama_3":  # it averages groups by the grid: in one column of groups they are the same
             grid = torch.tensor([[1, self.merge * sum(map(len, frames)), self.merge]])
@@ -97,32 +97,27 @@ class Tower:
             setattr(holder, name, blocks)
 
     def _keywords(self, frames: Sequence[Groups], exact: bool) -> dict[str, torch.Tensor]:
-        at = np.concatenate([np.stack([groups.places.rows, groups.places.columns], 1) for groups in frames])
+        at = centres(frames)
         at = at if exact else np.floor(at + np.float32(0.5))  # the centre of a coarse token lies between cells
         positions = torch.from_numpy(at)
         if not exact or (at == np.floor(at)).all():
             positions = positions.long()
         lengths = [len(groups) * self.merge**2 for groups in frames]
-        keywords = {"position_ids": positions, "cu_seqlens": _boundaries(lengths)}
+        keywords = {"position_ids": positions, "cu_seqlens": boundaries(lengths)}
         if hasattr(self._visual, "num_grid_per_side"):
-            indices, weights = self._table(at, frames, lengths)
+            indices, weights = self._table(at, frames)
             keywords |= {"interp_indices": indices, "interp_weights": weights}
         if self.windows:
-            keywords |= _windows(frames, self._visual.window_size // self.merge // self.patch, self.merge)
+            order, sizes = windows(frames, self._visual.window_size // self.merge // self.patch)
+            ends = boundaries([size * self.merge**2 for size in sizes])
+            keywords |= {"window_index": torch.from_numpy(order), "cu_window_seqlens": ends}
         return keywords
 
-    def _table(
-        self, at: NDArray[np.float32], frames: Sequence[Groups], lengths: Sequence[int]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Which entries of the position table count for each patch, and how much: [N, 4] each."""
+    def _table(self, at: NDArray[np.float32], frames: Sequence[Groups]) -> tuple[torch.Tensor, torch.Tensor]:
         visual = self._visual
         if visual.interpolation_mode != "bilinear" or not visual.interpolation_align_corners:
             raise ValueError("a position table must be read bilinearly with aligned corners, as the Qwen families do")
-        sizes = np.repeat(np.array(_grids(frames)) * self.merge, lengths, axis=0)
-        side = int(visual.num_grid_per_side)
-        taps, shares = zip(*(_taps(at[:, axis], sizes[:, axis], side) for axis in (0, 1)), strict=True)
-        indices = (taps[0][:, :, None] * side + taps[1][:, None, :]).reshape(-1, 4)
-        return indices, (shares[0][:, :, None] * shares[1][:, None, :]).reshape(-1, 4)
+        return table_entries(at, frames, int(visual.num_grid_per_side))
 
 
 def split(found: Any, counts: Sequence[int]) -> Any:
@@ -131,33 +126,3 @@ def split(found: Any, counts: Sequence[int]) -> Any:
     if getattr(found, "deepstack_features", None) is not None:
         found.deepstack_features = [torch.split(each, counts) for each in found.deepstack_features]
     return found
-
-
-def _grids(frames: Sequence[Groups]) -> list[tuple[int, int]]:
-    return [groups.grid for groups in frames]
-
-
-def _boundaries(lengths: Sequence[int]) -> torch.Tensor:
-    return torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
-
-
-def _taps(at: NDArray[np.float32], size: NDArray[np.int64], side: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The two entries beside each place along one axis, and their shares. In float32, step by step as the models do."""
-    source = torch.from_numpy(at) * (side - 1) / torch.from_numpy(size - 1).clamp(min=1)
-    floor = torch.floor(source)
-    offsets = torch.arange(2)
-    taps = (floor.long()[:, None] + offsets).clamp(0, side - 1)
-    return taps, (1 - (source[:, None] - floor[:, None] - offsets).abs()).clamp(min=0)
-
-
-def _windows(frames: Sequence[Groups], side: int, merge: int) -> Mapping[str, torch.Tensor]:
-    """The order of the groups by windows of ``side`` x ``side`` of them, and where the windows end."""
-    order, lengths, before = [], [], 0
-    for groups in frames:
-        row, column = np.divmod(groups.position, groups.grid[1])
-        window = row // side * (-(-groups.grid[1] // side)) + column // side
-        order.append(before + np.argsort(window, kind="stable"))
-        lengths += np.unique(window, return_counts=True)[1].tolist()
-        before += len(groups)
-    ends = _boundaries([length * merge * merge for length in lengths])
-    return {"window_index": torch.from_numpy(np.concatenate(order)), "cu_window_seqlens": ends}
