@@ -27,7 +27,7 @@ where something is relevant, and looks again only where something changed.
   run SOURCE      choose the tokens of every frame of a video
   live SOURCE...  the same for cameras and network streams, for weeks, with a page to watch
   ask SOURCE "question"  ask a vision-language model about a video, at a fraction of its tokens
-  bench FILE...   compare the speed with that of bare decoding
+  bench FILE...   compare the speed with that of bare decoding; bench --suite: quality, speed, ablation
   fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
   doctor          what this machine can do, and what is missing, and why
   fit-pca FILE... fit what an image-text model needs once, from pictures and videos
@@ -139,10 +139,11 @@ def _ask(arguments: Sequence[str], console: Console) -> int:
 
 def _bench(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.arguments import parse_call
-    from foveate.bench.command import bench
+    from foveate.bench.command import command_of
 
     _leave_processors_to_the_decoder()
-    return int(parse_call(bench, arguments, "bench")())
+    target, name, rest = command_of(arguments)
+    return int(parse_call(target, rest, name)())
 
 
 def _fit_scorer(arguments: Sequence[str], console: Console) -> int:

@@ -1,58 +1,77 @@
-"""``foveate bench``: how fast the pipeline is, compared with bare decoding of the same files in the same run."""
+"""``foveate bench``: how fast and how good the pipeline is, by suites, and what is done with their records."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from rich.console import Console
 from rich.text import Text
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from foveate.app.exits import Exit
 from foveate.app.presets import load_preset
 from foveate.bench.case import Case, Memory, RedCheckError, cases_of, file_clips
 from foveate.bench.clips import cache_folder, default_clips
+from foveate.bench.compare import compare
 from foveate.bench.entry import check_folders, check_least
-from foveate.bench.plot import check_plot, draw
-from foveate.bench.record import hand_out, origin, record_text
+from foveate.bench.record import hand_out, origin
+from foveate.bench.report.page import report, write_page
 from foveate.bench.speed import STATISTIC, bench_case
+from foveate.bench.suites.suite import SuiteName, run_suite
+from foveate.bench.suites.told import print_suite
 from foveate.bench.table import print_record, standard_error
+from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
 
-_FILES = "Video files. None: the sample clips, two of them scaled to 1080p, and a still scene."
-_OUT = "Where the JSON record goes. Default: standard output."
-_PLOT = "Draw the record into this file: .png, .svg or .pdf."
-_REPEATS = "Timed runs of each side, taking turns; the median counts."
+_FILES = "Video files. None: the sample clips, and others made from them."
+_SUITE = (
+    "quality: what a reader of the tokens knows, against other ways to choose them. speed: as without a suite, and "
+    "cost by frame size, budget, share changed, queries and streams. ablation: other values of the settings."
+)
+_QUICK = "A suite on fewer clips, frames and turns: minutes on a small machine."
+_OUT = "Where the JSON record goes. Default: standard output. A suite that was ended goes on there."
+_REPORT = "A page with plots, for a browser; it needs no other file."
+_REPEATS = "Timed runs of each side, taking turns. Default: 3."
 _FRAMES = "Stop each file after this many frames."
-_MEMORY = "Bench with each of these memories. Default: the one of the settings."
+_MEMORY = "Bench with each of these memories. Default: the one of the settings; of suites, both."
 _CONFIG = "Settings: a TOML file, or the name of a preset."
+_TURNS = 3
 
 
 def bench(
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help=_FILES)] = (),
+    suite: Annotated[SuiteName | None, arg(help=_SUITE)] = None,
+    quick: FlagCreatePairsOff[Annotated[bool, arg(help=_QUICK)]] = False,
     out: Annotated[str | None, arg(metavar="FILE.json", help=_OUT, aliases=["-o"])] = None,
-    plot: Annotated[str | None, arg(metavar="FILE.png", help=_PLOT)] = None,
-    repeats: Annotated[int, arg(metavar="N", help=_REPEATS)] = 3,
+    report: Annotated[str | None, arg(metavar="FILE.html", help=_REPORT)] = None,
+    repeats: Annotated[int | None, arg(metavar="N", help=_REPEATS)] = None,
     frames: Annotated[int | None, arg(metavar="N", help=_FRAMES)] = None,
     memory: Annotated[tuple[Memory, ...], arg(help=_MEMORY)] = (),
     config: Annotated[str | None, arg(metavar="FILE", help=_CONFIG, aliases=["-c"])] = None,
 ) -> int:
-    """Compare the speed of the full pipeline with that of bare decoding of the same files, in the same run.
+    """Compare the speed of the full pipeline with that of bare decoding of the same files, or measure a whole suite.
+    $ foveate bench compare BEFORE.json AFTER.json
+    $ foveate bench report RECORD.json ... --out FILE.html
 
     A case is checked before it is timed; one that fails gives no numbers, and the exit code 1.
     """
-    settings = _settings(config, frames)
-    _check(repeats, out, plot)
+    settings = load_preset(config)
+    _check(repeats, frames, out, report)
     console = standard_error()
-    clips = file_clips(files) if files else default_clips(cache_folder(), console.print)
-    record = bench_cases(cases_of(clips, settings, memory), repeats, console)
+    if suite is not None:
+        held = Path(out) if out is not None and _goes_on(Path(out)) else None
+        record = run_suite(suite, files, settings, memory, repeats, frames, quick, held, _teller(console))
+    elif quick:
+        raise SettingsError("--quick goes with --suite quality, speed or ablation")
+    else:
+        clips = file_clips(files) if files else default_clips(cache_folder(), console.print)
+        record = bench_cases(cases_of(clips, _limited(settings, frames), memory), repeats or _TURNS, console)
     hand_out(record, out)
-    print_record(record, console)
-    if plot is not None:
-        draw(json.loads(record_text(record)), Path(plot))
+    (print_record if suite is None else print_suite)(record, console)
+    if report is not None:
+        write_page([record], Path(report))
     return Exit.FAILED if record["red"] else Exit.DONE
 
 
@@ -75,17 +94,38 @@ def bench_cases(cases: Iterable[Case], repeats: int, console: Console) -> dict[s
     return record
 
 
-def _settings(config: str | None, frames: int | None) -> Settings:
-    settings = load_preset(config)
+Command = Callable[..., int]
+
+_COMMANDS: Final[Mapping[str, Command]] = {"compare": compare, "report": report}
+
+
+def command_of(arguments: Sequence[str]) -> tuple[Command, str, Sequence[str]]:
+    """What is behind ``foveate bench``: the function whose parameters are the flags, its name, and its arguments.
+
+    A file that is named as one of the commands is benched as ./compare.
+    """
+    if arguments and arguments[0] in _COMMANDS:
+        return _COMMANDS[arguments[0]], f"bench {arguments[0]}", arguments[1:]
+    return bench, "bench", arguments
+
+
+def _teller(console: Console) -> Callable[[str], None]:
+    return lambda line: console.print(Text(line))
+
+
+def _goes_on(out: Path) -> bool:
+    """Whether a suite keeps its record there as it goes, and goes on with one that is there: not in a device."""
+    return out.is_file() or not out.exists()
+
+
+def _limited(settings: Settings, frames: int | None) -> Settings:
     if frames is None:
         return settings
-    check_least(1, frames=frames)
     return settings.model_copy(update={"source": settings.source.model_copy(update={"frames": frames})})
 
 
-def _check(repeats: int, out: str | None, plot: str | None) -> None:
+def _check(repeats: int | None, frames: int | None, out: str | None, report: str | None) -> None:
     """Raise SettingsError now for what would fail when all is done."""
-    check_least(1, repeats=repeats)
-    check_folders(out=out, plot=plot)
-    if plot is not None:
-        check_plot(Path(plot))
+    numbers = {"repeats": repeats, "frames": frames}
+    check_least(1, **{flag: number for flag, number in numbers.items() if number is not None})
+    check_folders(out=out, report=report)

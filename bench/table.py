@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 _FILE_WIDTH = 160  # characters; a file or a pipe has none of its own
+_NAMES = ("", "case", "stage", "figure", "group", "value")
 
 
 def standard_error() -> Console:
@@ -23,7 +24,7 @@ def standard_error() -> Console:
 
 def print_record(record: Mapping[str, Any], console: Console) -> None:
     """Print the speeds, where the time goes, and what was red."""
-    cases = record["cases"]
+    cases = [case for case in record["cases"] if "decode_fps" in case]
     if cases:
         console.print(_speeds(cases))
         console.print(_stages(cases))
@@ -36,7 +37,7 @@ def print_record(record: Mapping[str, Any], console: Console) -> None:
 
 
 def _speeds(cases: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("case", "size", "frames", "decode fps", "pipeline fps", "ratio", "tokens/frame", "changed")
+    table = plain_table("case", "size", "frames", "decode fps", "pipeline fps", "ratio", "tokens/frame", "changed")
     for case in cases:
         table.add_row(
             Text(case["name"]),
@@ -52,7 +53,7 @@ def _speeds(cases: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _stages(cases: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("case", "stage", "p50 ms", "p90 ms", "p99 ms", "busy", "processor")
+    table = plain_table("case", "stage", "p50 ms", "p90 ms", "p99 ms", "busy", "processor")
     for case in cases:
         for place, stage in enumerate(case["stages"]):
             times = [f"{stage[name]:.2f}" for name in ("p50_ms", "p90_ms", "p99_ms")]
@@ -61,8 +62,9 @@ def _stages(cases: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _table(*headings: str) -> Table:
+def plain_table(*headings: str) -> Table:
+    """A table without lines; columns of names to the left, of figures to the right."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in ("case", "stage") else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading in _NAMES else "right", no_wrap=True)
     return table

@@ -15,7 +15,7 @@ STAGES = ["decode", "upload", "pyramid", "cascade", "output"]
 
 def test_the_record(tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "results.json"
-    code = main(["bench", str(tiny_clip), "--repeats", "2", "--out", str(out), "--plot", str(tmp_path / "plot.png")])
+    code = main(["bench", str(tiny_clip), "--repeats", "2", "--out", str(out), "--report", str(tmp_path / "page.html")])
     told = capsys.readouterr()
     record = json.loads(out.read_text())
     assert (code, told.out, record["red"]) == (0, "", [])
@@ -32,7 +32,7 @@ def test_the_record(tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert case["settings"]["budget"] == 273
     assert [stage["name"] for stage in case["stages"]] == STAGES
     assert all(stage["p50_ms"] <= stage["p90_ms"] <= stage["p99_ms"] for stage in case["stages"])
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
 def test_numbers_come_from_the_raw_samples(tiny_clip: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +127,6 @@ def test_a_file_that_cannot_be_read_is_red_and_the_others_are_benched(
         (["--repeats", "0"], "--repeats must be at least 1, got 0"),
         (["--frames", "0"], "--frames must be at least 1, got 0"),
         (["--out", "nowhere/r.json"], "--out 'nowhere/r.json': there is no folder 'nowhere'"),
-        (["--plot", "p.gif"], "--plot 'p.gif' must end in one of .png, .svg, .pdf"),
         (["--memory", "both"], "memory"),
         (["--config", "unheard-of"], "neither a preset nor a file"),
     ],
@@ -162,5 +161,5 @@ def test_without_sample_clips_one_line_says_so(
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--help"]) == 0
     told = capsys.readouterr().out
-    for flag in ("FILE", "--out", "--plot", "--repeats", "--frames", "--memory", "--config"):
+    for flag in ("FILE", "--out", "--report", "--suite", "--quick", "--repeats", "--frames", "--memory", "--config"):
         assert flag in told
