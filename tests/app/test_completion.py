@@ -46,7 +46,8 @@ def completed(file: Path, *words: str) -> list[str]:
         (["live", "--rot"], ["--rotate"]),
         (["fit-pca", "--dense", ""], ["native", "windows"]),
         (["fit-scorer", "--rid"], ["--ridge"]),
-        (["bench", "--rep"], ["--repeats"]),
+        (["bench", "--repe"], ["--repeats"]),
+        (["bench", "--suite", ""], ["quality", "speed", "ablation"]),
         (["doctor", "--j"], ["--json"]),
     ],
 )

@@ -23,7 +23,7 @@ def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["arrays"]["numpy"] == numpy.__version__
     assert facts["arrays"]["opencv"] == cv2.__version__
     assert facts["video"]["decoders"]["h264"] is True  # the sample clips are in H.264
-    assert {"clip", "cuda", "ocr", "parquet", "plot", "vlm", "web"} == facts["extras"].keys()
+    assert {"clip", "cuda", "ocr", "parquet", "vlm", "web"} == facts["extras"].keys()
     assert ["still", "static", "unmoving", "stationary", "motionless"] in facts["queries"]
     assert {"grey", "gray"} <= set(next(words for words in facts["queries"] if words[0] == "grey"))
     assert {"qwen2_5_vl", "qwen3_vl", "glm4v"} <= set(facts["models"]["families"])
@@ -41,11 +41,11 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_missing_comes_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "extras", lambda: {"clip": {"torch": None, "numpy": "2"}, "plot": {"numpy": "2"}})
+    monkeypatch.setattr(probes, "extras", lambda: {"clip": {"torch": None, "numpy": "2"}, "web": {"numpy": "2"}})
     found = doctor.examine()["extras"]
     assert found["clip"]["install"].startswith("pip install ")
     assert "[clip]" in found["clip"]["install"]
-    assert found["plot"]["install"] is None
+    assert found["web"]["install"] is None
     assert doctor._extra("clip", found["clip"])[2].startswith("lacks torch: pip install ")
 
 
