@@ -9,7 +9,12 @@ import torch
 
 def channel_rows(patches: torch.Tensor, mean: Sequence[float], std: Sequence[float], frames: int = 1) -> torch.Tensor:
     """As ``rows.channel_rows``: uint8[K, P, P, 3] -> float32[K, 3*frames*P*P], on the patches' device."""
-    count, side, _, channels = patches.shape
     shift, scale = (torch.tensor(each, dtype=torch.float32, device=patches.device) * 255 for each in (mean, std))
-    shown = ((patches.float() - shift) / scale).permute(0, 3, 1, 2)[:, :, None]
+    return raw_rows((patches.float() - shift) / scale, frames)
+
+
+def raw_rows(patches: torch.Tensor, frames: int = 1) -> torch.Tensor:
+    """The same rows of values as they are: [K, P, P, 3] -> [K, 3*frames*P*P]."""
+    count, side, _, channels = patches.shape
+    shown = patches.permute(0, 3, 1, 2)[:, :, None]
     return shown.expand(count, channels, frames, side, side).reshape(count, channels * frames * side * side)

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.selection import PATCH, Selection
-from foveate.pipeline.vlm.places import Places
+from foveate.pipeline.selection import PATCH
+from foveate.pipeline.vlm.places import Located, Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Groups:
     places: Places  # of the tokens, in ``order``
 
     @classmethod
-    def of(cls, selection: Selection, merge: int) -> Self:
+    def of(cls, selection: Located, merge: int) -> Self:
         """The groups of a Selection of a stream with ``allocation.merge`` = ``merge``.
 
         Raises ValueError where its tokens are no such groups.
@@ -48,7 +48,7 @@ class Groups:
         return spread
 
 
-def check_groups(selection: Selection, merge: int) -> None:
+def check_groups(selection: Located, merge: int) -> None:
     """Raises ValueError where the tokens of ``selection`` are no groups of ``merge`` x ``merge``."""
     tokens = merge * merge
     if len(selection) % tokens or (selection.lod.reshape(-1, tokens) != selection.lod[::tokens, None]).any():

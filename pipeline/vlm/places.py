@@ -8,17 +8,51 @@ that is coarser by 2^l. Reading the table with a kernel that is wider by 2^l giv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.selection import PATCH, Selection
+from foveate.pipeline.selection import PATCH
 
 Kernel = Literal["linear", "cubic"]
 
 _CUBIC = -0.5
 """Free parameter of the cubic convolution kernel (Keys 1981), as in PyTorch's and Pillow's antialiased resampling."""
+
+
+class Located(Protocol):
+    """What tells where the tokens of one frame lie; a Selection does, and says what each is."""
+
+    @property
+    def index(self) -> int:
+        """Number of the frame."""
+
+    @property
+    def width(self) -> int:
+        """Of the frame, in pixels."""
+
+    @property
+    def height(self) -> int:
+        """Of the frame, in pixels."""
+
+    @property
+    def x(self) -> NDArray[np.int32]:
+        """Centres, in pixels: [K]."""
+
+    @property
+    def y(self) -> NDArray[np.int32]:
+        """Centres, in pixels: [K]."""
+
+    @property
+    def lod(self) -> NDArray[np.uint8]:
+        """Levels of detail: [K]."""
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of cells."""
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +65,7 @@ class Places:
     grid: tuple[int, int]
 
     @classmethod
-    def of(cls, selection: Selection) -> Self:
+    def of(cls, selection: Located) -> Self:
         """The places of a Selection's tokens. Centres beyond the picture's edge are moved onto its last cell."""
         grid = selection.grid
         return cls(_inside(selection.y, grid[0]), _inside(selection.x, grid[1]), _sides(selection.lod), grid)
