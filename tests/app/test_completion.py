@@ -47,7 +47,6 @@ def completed(file: Path, *words: str) -> list[str]:
         (["fit-pca", "--dense", ""], ["native", "windows"]),
         (["fit-scorer", "--rid"], ["--ridge"]),
         (["bench", "--repe"], ["--repeats"]),
-        (["bench", "--suite", ""], ["ablation", "quality", "speed"]),
         (["doctor", "--j"], ["--json"]),
     ],
 )
