@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from foveate.pipeline.errors import ModelError, one_line
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.vlm.groups import Groups
-from foveate.pipeline.vlm.rows import channel_rows, resampled
 from foveate.pipeline.vlm.siglip2 import attach, inputs
 from foveate.pipeline.vlm.tower_graph import KEPT, TowerGraph
 from foveate.pipeline.vlm.towers import Tower
@@ -45,8 +44,7 @@ class TowerEncoder:
         groups = Groups.of(selection, self.merge)
         found = np.empty((len(groups), self._width), np.float32)
         if len(groups):
-            patches = resampled(_patches(selection)[groups.order], self._tower.patch)
-            rows = torch.from_numpy(channel_rows(patches, self._mean, self._std, self._tower.frames))
+            rows = self._tower.rows(_patches(selection)[groups.order], self._mean, self._std)
             with _memory_told():
                 by_place = self._features(rows, groups).float().cpu().numpy()
             found[groups.order[:: self.merge**2] // self.merge**2] = by_place

@@ -8,13 +8,14 @@ from typing import Any, Final
 import torch
 from transformers.cache_utils import DynamicLayer
 
+_HOLDS_NOTHING: Final = "DummyLayer"  # of a layer that uses the keys of another
 _FIXED: Final = ("default", "linear", "llama3", "yarn")
 """Kinds of rotary positions whose frequencies do not depend on the length of the prompt."""
 
 
 def check_droppable(model: Any, cache: Any) -> None:
     """Raises ValueError for a cache of layers whose entries cannot be dropped or moved one by one."""
-    kinds = {type(layer).__name__ for layer in cache.layers if type(layer) is not DynamicLayer}
+    kinds = {type(layer).__name__ for layer in cache.layers if type(layer) is not DynamicLayer} - {_HOLDS_NOTHING}
     rope = _rotary(model).rope_type
     if kinds:
         raise ValueError(f"a model with layers of {', '.join(sorted(kinds))} cannot forget single tokens")

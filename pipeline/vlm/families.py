@@ -6,7 +6,7 @@ from typing import Final
 
 FAMILIES: Final = (
     "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe", "glm46v",
-    "video_llama_3",
+    "video_llama_3", "gemma4",
 )  # fmt: skip
 """``model_type`` of the configurations that fit."""
 TRIED: Final = ("5.18.0", "5.24.0")

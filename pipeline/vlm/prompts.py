@@ -27,11 +27,13 @@ class Prompt(NamedTuple):
 def prompt_of(model: Any, ids: Sequence[int], frames: Sequence[Groups]) -> Prompt:
     """The prompt ``ids``, which hold the image token once for each of ``frames``, with their groups in place of it.
 
+    Gemma 4's groups stand between the marks that its processor puts around a picture.
     Raises ValueError where it stands more or less often.
     """
     image = model.config.image_token_id
     if (count := list(ids).count(image)) != len(frames):
         raise ValueError(f"the prompt must hold one picture for each of {len(frames)} frames, got {count}")
+    before, after = _marks(model)
     kept: list[bool] = []
     whole: list[int] = []
     following = iter(frames)
@@ -43,11 +45,17 @@ def prompt_of(model: Any, ids: Sequence[int], frames: Sequence[Groups]) -> Promp
         groups = next(following)
         places = torch.zeros(groups.grid[0] * groups.grid[1], dtype=torch.bool)
         places[torch.from_numpy(groups.position)] = True
-        kept += places.tolist()
-        whole += [image] * len(places)
+        kept += [*(True for _ in before), *places.tolist(), *(True for _ in after)]
+        whole += [*before, *([image] * len(places)), *after]
     every, mask = torch.tensor([whole], dtype=torch.int64), torch.tensor(kept, dtype=torch.bool)
     types = (every == image).long()
     return Prompt(every[:, mask], _positions(model, every, types, frames, mask), types[:, mask])
+
+
+def _marks(model: Any) -> tuple[list[int], list[int]]:
+    """Tokens that stand before and behind a picture, where the model's chat template leaves them to its processor."""
+    config = model.config
+    return ([config.boi_token_id], [config.eoi_token_id]) if config.model_type == "gemma4" else ([], [])
 
 
 def _positions(

@@ -15,7 +15,6 @@ from foveate.pipeline.vlm.conversation import Conversation
 from foveate.pipeline.vlm.eviction import droppable
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.prompts import Prompt, prompt_of
-from foveate.pipeline.vlm.rows import channel_rows, resampled
 from foveate.pipeline.vlm.towers import Tower
 
 _LATE: Final = 99_999.9  # seconds; earlier times have no more digits
@@ -126,9 +125,8 @@ class Reader:
         for selection, groups in zip(selections, frames, strict=True):
             if selection.patches is None:
                 raise ValueError("the selections must hold patches; open the stream with patches=True")
-            patches = resampled(selection.patches[groups.order], self._tower.patch)
-            rows.append(channel_rows(patches, images.image_mean, images.image_std, self._tower.frames))
-        return self._tower.encode(torch.cat([torch.from_numpy(each) for each in rows]), frames, self._exact)
+            rows.append(self._tower.rows(selection.patches[groups.order], images.image_mean, images.image_std))
+        return self._tower.encode(torch.cat(rows), frames, self._exact)
 
     def _inputs(self, prompt: Prompt, features: Any) -> dict[str, Any]:
         device = self._model.device
@@ -137,6 +135,8 @@ class Reader:
             "attention_mask": torch.ones_like(prompt.ids).to(device),
             "position_ids": prompt.positions.to(device),
         }
+        if getattr(self._model.config.get_text_config(), "use_bidirectional_attention", None) == "vision":
+            inputs["mm_token_type_ids"] = prompt.types.to(device)  # which tokens of a picture see each other
         if features is not None:
             inputs["mm_encoder_outputs"] = {"image": features}
         return inputs

@@ -34,7 +34,7 @@ class Tap:
     def __init__(self, model: Any, layers: Sequence[int] | None = None) -> None:
         """``layers`` of the language model, counted from 0, or from the end as -1; default: all of full attention.
 
-        Raises ValueError for a layer that does not exist or is not of full attention.
+        Raises ValueError for a layer that does not exist, is not of full attention, or uses the keys of another.
         """
         known = _attentions(model)
         count = len(model.model.language_model.layers)
@@ -82,10 +82,14 @@ class Tap:
 
 
 def _attentions(model: Any) -> dict[int, Any]:
-    """The attention modules of layers that see all tokens before, by their number."""
+    """The attention modules of layers that see all tokens before, by their number.
+
+    Not those that use another layer's keys: they may be asked for a prompt's last token alone.
+    """
     layers = enumerate(model.model.language_model.layers)
     found = {at: layer.self_attn for at, layer in layers if hasattr(layer, "self_attn")}
-    return {at: module for at, module in found.items() if getattr(module, "sliding_window", None) is None}
+    whole = {at: module for at, module in found.items() if getattr(module, "sliding_window", None) is None}
+    return {at: module for at, module in whole.items() if not getattr(module, "is_kv_shared_layer", False)}
 
 
 def _newest(query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float) -> torch.Tensor:

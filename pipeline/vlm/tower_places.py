@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 from foveate.pipeline.vlm.groups import Groups
 
 
-def centres(frames: Sequence[Groups]) -> NDArray[np.float32]:
-    """Row and column of each token of all ``frames``, in cells, in the order of their groups: float32[N, 2]."""
-    return np.concatenate([np.stack([groups.places.rows, groups.places.columns], 1) for groups in frames])
+def centres(frames: Sequence[Groups], exact: bool = True) -> NDArray[np.float32]:
+    """Row and column of each token of all ``frames``, in cells, in the order of their groups: float32[N, 2].
+
+    Not ``exact``: of the cell that holds the centre, as that of a coarse token lies between cells.
+    """
+    at = np.concatenate([np.stack([groups.places.rows, groups.places.columns], 1) for groups in frames])
+    return at if exact else np.floor(at + np.float32(0.5))
 
 
 def boundaries(lengths: Sequence[int]) -> torch.Tensor:

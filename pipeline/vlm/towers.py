@@ -18,20 +18,28 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.vlm.families import refusal
 from foveate.pipeline.vlm.groups import Groups
+from foveate.pipeline.vlm.rows import channel_rows, resampled
 from foveate.pipeline.vlm.tower_places import boundaries, centres, table_entries, windows
 
 _ON_HOST: Final = ("cu_seqlens", "cu_window_seqlens", "merge_sizes")
 
 
 class Tower:
-    """The vision tower of a model, and what it takes."""
+    """The vision tower of a model, and what it takes. ``Tower(model)`` of a Gemma 4 model is a Gemma4Tower."""
 
-    def __init__(self, model: Any) -> None:
+    def __new__(cls, model: Any) -> Tower:
         """Raises ValueError, in one line, for a model that does not fit."""
         kind = getattr(model.config, "model_type", type(model).__name__)
         if (why := refusal(kind)) is not None:
             raise ValueError(why)
-        self._kind = kind
+        if kind == "gemma4":
+            from foveate.pipeline.vlm.gemma4 import Gemma4Tower  # which is a Tower itself
+
+            return super().__new__(Gemma4Tower)
+        return super().__new__(cls)
+
+    def __init__(self, model: Any) -> None:
+        self._kind = kind = model.config.model_type
         self._model = model
         self._visual = model.model.vision_model if kind == "video_llama_3" else model.model.visual
         config = self._visual.config
@@ -52,6 +60,13 @@ class Tower:
             found = self.run(rows.to(self.device, self.dtype), *self.told(shown, exact))
         return split(found, [len(groups) for groups in frames])
 
+    def rows(self, patches: NDArray[np.uint8], mean: Sequence[float], std: Sequence[float]) -> torch.Tensor:
+        """The rows that ``encode`` takes of patches: uint8[K, P, P, 3] -> float32[K, 3*frames*patch*patch].
+
+        ``mean`` and ``std`` are the image processor's.
+        """
+        return torch.from_numpy(channel_rows(resampled(patches, self.patch), mean, std, self.frames))
+
     @property
     def device(self) -> torch.device:
         """Where the tower's weights lie."""
@@ -59,7 +74,7 @@ class Tower:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the tower's weights."""
+        """Of the rows it takes: that of its weights."""
         return next(self._visual.parameters()).dtype
 
     def told(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -97,8 +112,7 @@ class Tower:
             setattr(holder, name, blocks)
 
     def _keywords(self, frames: Sequence[Groups], exact: bool) -> dict[str, torch.Tensor]:
-        at = centres(frames)
-        at = at if exact else np.floor(at + np.float32(0.5))  # the centre of a coarse token lies between cells
+        at = centres(frames, exact)
         positions = torch.from_numpy(at)
         if not exact or (at == np.floor(at)).all():
             positions = positions.long()

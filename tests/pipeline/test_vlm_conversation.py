@@ -260,9 +260,10 @@ def test_a_turn_that_failed_is_asked_again(reader: Reader, logits: list[Any]) ->
     assert found[0][1] == found[1][1]
 
 
-def test_linear_attention_cannot_take_a_turn_back() -> None:
-    talk = Reader(model_of("qwen3_5"), processor()).conversation()
-    talk.ask([whole(1)], "what?", **TALK)
+@pytest.mark.parametrize(("family", "merge"), [("qwen3_5", 2), ("gemma4", 3)])
+def test_linear_attention_and_windows_cannot_take_a_turn_back(family: str, merge: int) -> None:
+    talk = Reader(model_of(family), processor()).conversation()
+    talk.ask([whole(1, merge)], "what?", **TALK)
     with pytest.raises(RuntimeError, match="the third run") as told:
         talk.ask([], "and?", **TALK, logits_processor=[FailingAt(3)])
     assert "start a new conversation" in told.value.__notes__[0]
@@ -291,6 +292,9 @@ def test_what_does_not_fit_is_told(reader: Reader) -> None:
     linear = Reader(model_of("qwen3_5"), processor())
     with pytest.raises(ValueError, match=r"layers of LinearAttentionLayer cannot forget single tokens"):
         linear.conversation(Context(merge=2))
+    windows = Reader(model_of("gemma4_e"), processor())
+    with pytest.raises(ValueError, match=r"layers of DynamicSlidingWindowLayer cannot forget single tokens"):
+        windows.conversation(Context(merge=3))
 
 
 def test_a_live_clip_within_a_set_number_of_tokens(reader: Reader, samples: Any) -> None:

@@ -16,7 +16,7 @@ pytest.importorskip("transformers", minversion="5.18", reason="needs transformer
 
 from foveate.pipeline.vlm.reader import Reader  # noqa: E402
 from tests.models.processor import processor  # noqa: E402
-from tests.models.vision_language import IMAGE, MAKERS, model_of  # noqa: E402
+from tests.models.vision_language import BEFORE, BEHIND, IMAGE, MAKERS, model_of  # noqa: E402
 from tests.pipeline.test_vlm_models import CHOSEN, part_of, whole  # noqa: E402
 
 TALK = {"max_new_tokens": 12, "min_new_tokens": 12, "do_sample": False}
@@ -40,7 +40,7 @@ def first_logits(model: Any) -> list[Any]:
 
 def test_the_second_turn_is_as_if_all_had_been_read_at_once(reader: Reader) -> None:
     model = reader._model
-    selections = [part_of(whole(1), CHOSEN), whole(2)]
+    selections = [part_of(whole(1, reader.merge), CHOSEN), whole(2, reader.merge)]
     conversation = reader.conversation()
     conversation.ask(selections[:1], "what?", **TALK)
     between = conversation._prompt
@@ -56,6 +56,8 @@ def test_the_second_turn_is_as_if_all_had_been_read_at_once(reader: Reader) -> N
             input_ids=prompt.ids[:, :length],
             position_ids=prompt.positions[..., :length],
             mm_encoder_outputs={"image": features},
+            attention_mask=torch.ones(1, length, dtype=torch.int64),
+            **({"mm_token_type_ids": prompt.types[:, :length]} if reader.merge == 3 else {}),
         ).logits[0, -1]
     assert (found - expected).abs().max() <= 1e-5
 
@@ -63,7 +65,7 @@ def test_the_second_turn_is_as_if_all_had_been_read_at_once(reader: Reader) -> N
 def test_positions_go_on_behind_the_first_turn(reader: Reader) -> None:
     """Text behind a picture begins one after the picture's last position, in every turn."""
     conversation = reader.conversation()
-    conversation.ask([whole(1)], "a", **TALK)
+    conversation.ask([whole(1, reader.merge)], "a", **TALK)
     first = conversation._prompt
     conversation.ask([], "b", **TALK)
     positions = conversation._prompt.positions
@@ -74,16 +76,18 @@ def test_positions_go_on_behind_the_first_turn(reader: Reader) -> None:
 
 
 def test_the_prompt_holds_the_template_the_times_and_the_groups(reader: Reader) -> None:
-    ids = reader.inputs([part_of(whole(1), CHOSEN), part_of(whole(2), [])], "why?")["input_ids"][0]
+    selections = [part_of(whole(1, reader.merge), CHOSEN), part_of(whole(2, reader.merge), [])]
+    ids = reader.inputs(selections, "why?")["input_ids"][0]
     kept = ids[ids != IMAGE]
     assert len(ids) - len(kept) == len(CHOSEN)
     said = reader._tokenizer.decode(kept)
-    assert said == "<start>user:<0.0 seconds><0.0 seconds>why?<end><start>assistant:"
+    marks = reader._tokenizer.decode([BEFORE, BEHIND]) if reader.merge == 3 else ""
+    assert said == f"<start>user:<0.0 seconds>{marks}<0.0 seconds>{marks}why?<end><start>assistant:"
 
 
 def test_an_answer_comes_in_pieces_and_may_be_left(reader: Reader) -> None:
-    whole_answer = reader.ask([whole(1)], "what?", **TALK)
-    pieces = reader.stream([whole(1)], "what?", **TALK)
+    whole_answer = reader.ask([whole(1, reader.merge)], "what?", **TALK)
+    pieces = reader.stream([whole(1, reader.merge)], "what?", **TALK)
     first = next(pieces)
     assert whole_answer.startswith(first)
     pieces.close()
@@ -92,17 +96,17 @@ def test_an_answer_comes_in_pieces_and_may_be_left(reader: Reader) -> None:
 
 def test_what_goes_wrong_while_it_answers_is_told(reader: Reader) -> None:
     with pytest.raises(ValueError, match="temperature"):
-        reader.ask([whole(1)], "what?", do_sample=True, temperature=-1.0)
+        reader.ask([whole(1, reader.merge)], "what?", do_sample=True, temperature=-1.0)
 
 
 def test_more_than_the_context_is_refused(reader: Reader) -> None:
     with pytest.raises(ValueError, match="the model's context 4096; ask about fewer frames"):
-        reader.ask([whole(1)] * 200, "what?")
+        reader.ask([whole(1, reader.merge)] * 200, "what?")
 
 
 def test_patches_are_needed(reader: Reader) -> None:
     with pytest.raises(ValueError, match="patches=True"):
-        reader.ask([replace(whole(1), patches=None)], "what?")
+        reader.ask([replace(whole(1, reader.merge), patches=None)], "what?")
 
 
 def test_a_stream_is_asked_about(reader: Reader, samples: Any) -> None:

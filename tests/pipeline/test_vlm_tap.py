@@ -163,6 +163,27 @@ def test_models_of_other_threads_are_left_alone() -> None:
         assert all(np.abs(each - expected[at]).max() <= 1e-6 for each in noted[at])
 
 
+@pytest.mark.parametrize("family", ["gemma4", "gemma4_e"])
+def test_of_gemma_4_layers_without_windows_and_with_their_own_keys_are_noted(family: str) -> None:
+    """In two turns on one cache; of the small model's layers of full attention, 1 and 3, the last uses the first's."""
+    model = model_of(family)
+    reader = Reader(model, processor())
+    talk = reader.conversation()
+    selections = [replace(part_of(whole(1, 3), CHOSEN), index=4), replace(whole(2, 3), index=5)]
+    with Tap(model) as tap:
+        for selection in selections:
+            talk.ask([selection], "what?", **TALK)
+    prompt = talk._prompt
+    length = prompt.ids.shape[1] - TALK["max_new_tokens"]
+    frames = [Groups.of(each, 3) for each in selections]
+    inputs = reader._inputs(prompt, reader._features(selections, frames))
+    expected = eager(model, inputs)[1].mean(0)[length - 1 : -1, :length].mean(0).detach().numpy()
+    assert np.abs(tap.attention - expected).max() <= 1e-6
+    assert [(frame, len(weights)) for frame, weights in talk.attended(tap)] == [(5, 216)]
+    with pytest.raises(ValueError, match=r"layers must be some of full attention, \[1\], got \[0\]"):
+        Tap(model, [0])
+
+
 def test_what_does_not_fit_is_told(model: Any) -> None:
     with pytest.raises(ValueError, match=r"layers must be some of full attention, \[0, 1\], got \[2\]"):
         Tap(model, [2])
