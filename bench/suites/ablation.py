@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from foveate.bench.case import Clip, Memory
+from foveate.bench.cases.quality import method_quality
 from foveate.bench.footage import Footage, read_footage
-from foveate.bench.methods import ours
-from foveate.bench.quality import method_quality
+from foveate.bench.peers.methods import ours
 from foveate.bench.record import clip_record
 from foveate.bench.suites.components import components_job
 from foveate.bench.suites.cost import in_turns, on_cpu

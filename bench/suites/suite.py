@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from foveate.bench.case import Case, Clip, Memory, cases_of, file_clips
+from foveate.bench.cases.drift import drift_clip
+from foveate.bench.cases.quality import clip_quality
 from foveate.bench.clips import Say, cache_folder, default_clips, sample_folder
-from foveate.bench.drift import drift_clip
-from foveate.bench.methods import METHODS
-from foveate.bench.quality import clip_quality
+from foveate.bench.peers.methods import METHODS
 from foveate.bench.reading import Record
 from foveate.bench.record import origin
 from foveate.bench.speed import bench_case

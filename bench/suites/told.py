@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from foveate.bench.quality import markdown_table
+from foveate.bench.cases.quality import markdown_table
 from foveate.bench.reading import Case
 from foveate.bench.suites.choice import choices
 from foveate.bench.table import plain_table, print_record

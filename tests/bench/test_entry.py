@@ -15,17 +15,17 @@ from foveate.bench.entry import guarded
 from foveate.pipeline.errors import SourceError
 
 MEASURES = {
-    "carrying": (),
-    "gpu_files": ("clip.mp4",),
-    "gpu_frame": ("clip.mp4",),
-    "gpu_memory": ("clip.mp4",),
-    "gpu_relevance": (),
-    "gpu_torch": ("clip.mp4",),
-    "gpu_tower": ("clip.mp4",),
-    "memory": (),
-    "quality": (),
-    "relevance": (),
-    "vlm": ("--model", "model", "--questions", "questions.jsonl"),
+    "cases.carrying": (),
+    "gpu.files": ("clip.mp4",),
+    "gpu.frame": ("clip.mp4",),
+    "gpu.memory": ("clip.mp4",),
+    "gpu.relevance": (),
+    "gpu.against_torch": ("clip.mp4",),
+    "gpu.tower": ("clip.mp4",),
+    "cases.memory": (),
+    "cases.quality": (),
+    "cases.relevance": (),
+    "cases.vlm": ("--model", "model", "--questions", "questions.jsonl"),
 }
 Say = Callable[[str, Sequence[str]], tuple[int, str]]
 
@@ -59,18 +59,18 @@ def test_a_record_that_could_not_be_written_is_refused_at_once(measure: str, say
 
 
 def test_so_is_a_table(say: Say) -> None:
-    code, said = say("quality", ["--table", "gone/table.md"])
+    code, said = say("cases.quality", ["--table", "gone/table.md"])
     assert (code, said) == (2, "foveate: error: --table 'gone/table.md': there is no folder 'gone'\n")
 
 
 @pytest.mark.parametrize(
     ("measure", "arguments", "rule"),
     [
-        ("quality", ["--budget", "0"], "--budget must be at least 1, got 0"),
-        ("quality", ["--frames", "0"], "--frames must be at least 1, got 0"),
-        ("carrying", ["--frames", "1"], "--frames must be at least 2, got 1"),
-        ("memory", ["--short", "5"], "--short must be a multiple of 10, got 5"),
-        ("memory", ["--long", "0"], "--long must be a multiple of 10, got 0"),
+        ("cases.quality", ["--budget", "0"], "--budget must be at least 1, got 0"),
+        ("cases.quality", ["--frames", "0"], "--frames must be at least 1, got 0"),
+        ("cases.carrying", ["--frames", "1"], "--frames must be at least 2, got 1"),
+        ("cases.memory", ["--short", "5"], "--short must be a multiple of 10, got 5"),
+        ("cases.memory", ["--long", "0"], "--long must be a multiple of 10, got 0"),
     ],
 )
 def test_numbers_that_cannot_be(measure: str, arguments: list[str], rule: str, say: Say) -> None:
@@ -85,7 +85,7 @@ def test_files_that_are_no_video(say: Say, sound: Path, tmp_path: Path) -> None:
         (words, "Invalid data found when processing input"),
         (sound, "no video stream"),
     ):
-        code, said = say("quality", [str(path)])
+        code, said = say("cases.quality", [str(path)])
         assert (code, said.splitlines()[1:]) == (1, [f"foveate: error: {path}: {reason}"])
 
 

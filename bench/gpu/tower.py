@@ -1,6 +1,6 @@
 """A vision tower of full size on a GPU: all patches of a picture at once, against the chosen ones in a CUDA graph.
 
-python -m foveate.bench.gpu_tower sample_videos/bunny.mp4 --out gpu_tower.json
+python -m foveate.bench.gpu.tower sample_videos/bunny.mp4 --out gpu_tower.json
 
 The tower is Qwen3-VL's, by its default configuration, with random weights in bf16: times do not depend on weights.
 """
@@ -21,7 +21,7 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.encoding import looped
 from foveate.bench.entry import check_folders, guarded
-from foveate.bench.gpu_files import decode_bare
+from foveate.bench.gpu.files import decode_bare
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.pipeline.selection import Selection
@@ -195,7 +195,7 @@ def _chosen(tower: Any, graph: Any, clip: Path, frames: int) -> float:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_tower, prog="python -m foveate.bench.gpu_tower", args=list(arguments)))
+    return guarded(lambda: tyro.cli(gpu_tower, prog="python -m foveate.bench.gpu.tower", args=list(arguments)))
 
 
 if __name__ == "__main__":

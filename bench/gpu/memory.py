@@ -1,6 +1,6 @@
 """Memory of a long stream on the GPU, which must stay as it is: host and device, over 20,000 frames.
 
-python -m foveate.bench.gpu_memory sample_videos/pedestrians.mp4 --out gpu_memory.json
+python -m foveate.bench.gpu.memory sample_videos/pedestrians.mp4 --out gpu_memory.json
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def resident() -> float:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_memory, prog="python -m foveate.bench.gpu_memory", args=list(arguments)))
+    return guarded(lambda: tyro.cli(gpu_memory, prog="python -m foveate.bench.gpu.memory", args=list(arguments)))
 
 
 if __name__ == "__main__":

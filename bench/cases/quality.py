@@ -1,6 +1,6 @@
 """How much of the video a reader of the tokens knows, for Foveate and its peers. No model is needed:
 
-python -m foveate.bench.quality --out quality.json --table quality.md
+python -m foveate.bench.cases.quality --out quality.json --table quality.md
 
 What is known after a frame is, of each cell, the newest token sent for it. The picture so painted is compared with the
 true frame, at the same number of tokens per frame for every method.
@@ -19,12 +19,12 @@ import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from foveate.bench.case import Clip, file_clips
+from foveate.bench.cases.drift import drift_clip
 from foveate.bench.clips import sample_folder
-from foveate.bench.drift import drift_clip
 from foveate.bench.entry import check_folders, check_least, guarded
 from foveate.bench.footage import Footage, Picture, read_footage
-from foveate.bench.methods import METHODS, STRATEGIES, Method, Shown
 from foveate.bench.painting import decibels, mean_square
+from foveate.bench.peers.methods import METHODS, STRATEGIES, Method, Shown
 from foveate.bench.record import clip_record, hand_out, origin, write_text
 from foveate.bench.table import standard_error
 
@@ -124,7 +124,7 @@ def _samples() -> list[Clip]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(quality, prog="python -m foveate.bench.quality", args=list(arguments)))
+    return guarded(lambda: tyro.cli(quality, prog="python -m foveate.bench.cases.quality", args=list(arguments)))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.gpu_frame import least_bytes
-from foveate.bench.gpu_scene import HEIGHT, WIDTH, pictures
+from foveate.bench.gpu.frame import least_bytes
+from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
 from foveate.bench.texture import block_means
 
 

@@ -13,7 +13,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.questions import Question
+from foveate.bench.cases.questions import Question
 from foveate.pipeline.query.question import queries_in
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.stream import open_stream

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from foveate.bench import relevance
 from foveate.bench.case import RedCheckError
+from foveate.bench.cases import relevance
 
 
 def test_the_record_holds_every_sample(monkeypatch, tmp_path):

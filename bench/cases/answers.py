@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from foveate.bench.given import Method
+from foveate.bench.cases.given import Method
 from foveate.pipeline.errors import SinkError, SourceError
 
 _KEY: Final = ("question", "method", "budget")

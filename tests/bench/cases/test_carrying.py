@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.carrying import WAYS, clip_carrying
 from foveate.bench.case import Clip
-from foveate.bench.patch_encoder import PatchEncoder
+from foveate.bench.cases.carrying import WAYS, clip_carrying
+from foveate.bench.cases.patch_encoder import PatchEncoder
 
 
 @pytest.mark.parametrize("name", ["pedestrians", "bunny", "tree"])

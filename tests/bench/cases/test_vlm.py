@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foveate.bench.vlm import main
+from foveate.bench.cases.vlm import main
 
 ENTRIES: list[dict[str, Any]] = [
     {"videoID": "tiny", "question_id": "t-1", "question": "What moves?", "options": ["A. X", "B. Y"], "answer": "B"},

@@ -8,8 +8,8 @@ import av
 import numpy as np
 import pytest
 
-from foveate.bench.given import FOVEATE, Frames, Method, methods_of, whole
-from foveate.bench.questions import Question
+from foveate.bench.cases.given import FOVEATE, Frames, Method, methods_of, whole
+from foveate.bench.cases.questions import Question
 from foveate.pipeline import open_stream
 from foveate.pipeline.vlm.groups import Groups
 

@@ -1,6 +1,6 @@
 """Peak memory of ``foveate run`` on a short and on a long file, which should be the same:
 
-python -m foveate.bench.memory --out memory.json
+python -m foveate.bench.cases.memory --out memory.json
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def moving_pattern(width: int, height: int, frames: int) -> Iterator[NDArray[np.
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(memory, prog="python -m foveate.bench.memory", args=list(arguments)))
+    return guarded(lambda: tyro.cli(memory, prog="python -m foveate.bench.cases.memory", args=list(arguments)))
 
 
 if __name__ == "__main__":

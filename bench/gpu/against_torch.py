@@ -1,6 +1,6 @@
 """The selection of one frame in plain torch, compiled, against the graph of the CUDA engine in the same run.
 
-python -m foveate.bench.gpu_torch sample_videos/bunny.mp4 --out gpu_torch.json
+python -m foveate.bench.gpu.against_torch sample_videos/bunny.mp4 --out gpu_torch.json
 
 The same planes, levels, errors, channels, scores, price search and tokens, over the whole picture each frame: torch has
 no partial update that would cost less. ``called``: the compiled function is called for each frame; ``replayed``: it is
@@ -21,7 +21,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
-from foveate.bench.gpu_scene import HEIGHT, WIDTH, open_scene, pictures
+from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device
@@ -81,7 +81,7 @@ def _engine(device: Device, settings: Settings, clip: Path) -> tuple[dict[str, A
 def _torch(clip: Path) -> tuple[dict[str, Any], Tokens, str]:
     import torch
 
-    from foveate.bench.torch_selection import TorchSelection
+    from foveate.bench.gpu.torch_selection import TorchSelection
 
     selection = TorchSelection(WIDTH, HEIGHT, Settings())
     frames = [torch.from_numpy(picture).cuda() for picture in pictures(clip)]
@@ -133,7 +133,7 @@ def _summary(times: Sequence[float]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_torch, prog="python -m foveate.bench.gpu_torch", args=list(arguments)))
+    return guarded(lambda: tyro.cli(gpu_torch, prog="python -m foveate.bench.gpu.against_torch", args=list(arguments)))
 
 
 if __name__ == "__main__":

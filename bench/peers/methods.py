@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple, get_args
 
 import numpy as np
 
-from foveate.bench.baselines import BASELINES
 from foveate.bench.footage import CELL, Footage, Plane
 from foveate.bench.painting import NOT_SHOWN, ReaderPicture, downscaled, lods_of
+from foveate.bench.peers.baselines import BASELINES
 from foveate.bench.texture import Texture
 from foveate.pipeline.settings import AllocationSettings
 from foveate.pipeline.stream import open_stream

@@ -1,6 +1,6 @@
 """Device time of one frame, decoded picture to tokens, at 1080p: the whole graph, and kernel by kernel.
 
-python -m foveate.bench.gpu_frame sample_videos/bunny.mp4 --out gpu_frame.json
+python -m foveate.bench.gpu.frame sample_videos/bunny.mp4 --out gpu_frame.json
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.entry import check_folders, guarded
-from foveate.bench.gpu_scene import HEIGHT, WIDTH, Scene, open_scene
+from foveate.bench.gpu.scene import HEIGHT, WIDTH, Scene, open_scene
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device, Stream
@@ -200,7 +200,7 @@ def least_bytes(name: str, written: float, level: int) -> float:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_frame, prog="python -m foveate.bench.gpu_frame", args=list(arguments)))
+    return guarded(lambda: tyro.cli(gpu_frame, prog="python -m foveate.bench.gpu.frame", args=list(arguments)))
 
 
 if __name__ == "__main__":

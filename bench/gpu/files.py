@@ -1,6 +1,6 @@
 """Frames per second of files decoded and selected on the GPU, against bare decoding by the same hardware:
 
-python -m foveate.bench.gpu_files FILE --out gpu_files.json
+python -m foveate.bench.gpu.files FILE --out gpu_files.json
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def decode_bare(clip: Path) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_files, prog="python -m foveate.bench.gpu_files", args=list(arguments)))
+    return guarded(lambda: tyro.cli(gpu_files, prog="python -m foveate.bench.gpu.files", args=list(arguments)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """How well embeddings that are carried along the flow answer queries, against embeddings of every frame anew:
 
-python -m foveate.bench.carrying --out carrying.json
+python -m foveate.bench.cases.carrying --out carrying.json
 
-The encoder is bench/patch_encoder.py, a stand-in for a model. Queries are cells of the first frame, by example.
+The encoder is bench/cases/patch_encoder.py, a stand-in for a model. Queries are cells of the first frame, by example.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError, file_clips
+from foveate.bench.cases.patch_encoder import PatchEncoder
 from foveate.bench.clips import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.patch_encoder import PatchEncoder
 from foveate.bench.record import clip_record, hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.pipeline.cascade.feedback import Feedback
@@ -183,7 +183,7 @@ def _agreement(carried: Map, fresh: Map) -> tuple[float, float, float]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(carrying, prog="python -m foveate.bench.carrying", args=list(arguments)))
+    return guarded(lambda: tyro.cli(carrying, prog="python -m foveate.bench.cases.carrying", args=list(arguments)))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.bench.memory import main
+from foveate.bench.cases.memory import main
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Device time of queries at 1080p: of the whole Grid, and of 273 points read from the channel stack.
 
-python -m foveate.bench.gpu_relevance --out gpu_relevance.json
+python -m foveate.bench.gpu.relevance --out gpu_relevance.json
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
-from foveate.bench.gpu_scene import HEIGHT, WIDTH
+from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.device import Device, Stream
@@ -143,7 +143,7 @@ def _percentiles(times: list[float]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_relevance, prog="python -m foveate.bench.gpu_relevance", args=list(arguments)))
+    return guarded(lambda: tyro.cli(gpu_relevance, prog="python -m foveate.bench.gpu.relevance", args=list(arguments)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How often a vision-language model answers right, given all patches of a video's frames, or few, chosen in some ways.
 
-python -m foveate.bench.vlm --model Qwen3-VL-4B-Instruct --questions questions.jsonl --out vlm.json
+python -m foveate.bench.cases.vlm --model Qwen3-VL-4B-Instruct --questions questions.jsonl --out vlm.json
 
 Needs trained weights: whether those in a folder are cannot be told, and the accuracy of random ones means nothing.
 """
@@ -19,11 +19,11 @@ from tyro.conf import arg
 
 from foveate.app.ask.readers import local_reader
 from foveate.app.complaints import check_count
-from foveate.bench.answers import Answers
+from foveate.bench.cases.answers import Answers
+from foveate.bench.cases.given import ALL, Frames, Method, methods_of
+from foveate.bench.cases.questions import Question, read_questions
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.given import ALL, Frames, Method, methods_of
 from foveate.bench.interval import wilson
-from foveate.bench.questions import Question, read_questions
 from foveate.bench.record import hand_out, origin, sha256
 from foveate.bench.table import standard_error
 from foveate.pipeline.errors import ModelError, SettingsError, SourceError
@@ -164,7 +164,7 @@ def _table(cases: Sequence[Mapping[str, Any]], guessing: float) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(vlm, prog="python -m foveate.bench.vlm", args=list(arguments)))
+    return guarded(lambda: tyro.cli(vlm, prog="python -m foveate.bench.cases.vlm", args=list(arguments)))
 
 
 if __name__ == "__main__":

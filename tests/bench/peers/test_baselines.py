@@ -6,8 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.baselines import BASELINES, cell_features, dtd, evs, highest, random, rlt, saliency, stc, uniform
 from foveate.bench.footage import Footage, cell_changes, read_footage
+from foveate.bench.peers.baselines import (
+    BASELINES,
+    cell_features,
+    dtd,
+    evs,
+    highest,
+    random,
+    rlt,
+    saliency,
+    stc,
+    uniform,
+)
 
 Make = Callable[..., Footage]
 

@@ -1,6 +1,6 @@
 """What queries cost once the embedding channels are there: the relevance of cells, by the number of queries.
 
-python -m foveate.bench.relevance --out relevance.json
+python -m foveate.bench.cases.relevance --out relevance.json
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _by_definition(program: Program, inputs: NDArray[np.float32]) -> NDArray[np.
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(measure, prog="python -m foveate.bench.relevance", args=list(arguments)))
+    return guarded(lambda: tyro.cli(measure, prog="python -m foveate.bench.cases.relevance", args=list(arguments)))
 
 
 if __name__ == "__main__":
