@@ -15,7 +15,7 @@ const float UNSEEN = 64.0f * 64.0f * 256.0f;
 const int NEVER_SEEN = 255;  // coarser than any LOD
 const float CHROMA_WEIGHT = 0.25f;
 const float FADING = 0.9f;  // of fixation, attention and gaze, per frame
-const float HIDDEN = 64.0f * 64.0f * 256.0f, ASIDE = 0.1f;  // as pipeline/cascade/prior.py's
+const float OUTSIDE = 0.1f, ASIDE = 0.1f, HIDDEN = 10.0f * 10.0f * 256.0f;  // as pipeline/cascade/prior.py's
 
 struct Carry {
     const FrameState* frame;
@@ -176,33 +176,45 @@ __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
     return !cell.inside ? 0.0f : p.scored ? p.floor + score : 1.0f;
 }
 
+// What an error counts by the cell's participation.
+__device__ inline float counted(float participation)
+{
+    return OUTSIDE + (1.0f - OUTSIDE) * participation;
+}
+
 // How many times the error counts where the reader may see something that took part and has gone.
-__device__ inline float ghosts_of(const Carry& p, const Cell& cell, float participation, float weight)
+__device__ inline float ghosts_of(const Carry& p, const Cell& cell, float participation)
 {
     float marked = fmaxf(p.marked[cell.index], participation);
     p.marked[cell.index] = marked;
     if (!p.pending[cell.index]) marked = 0.0f;
-    float fallen = fmaxf(marked * marked - participation * participation, 0.0f);
-    return 1.0f + fallen / fmaxf(weight, 1e-6f);
+    return fmaxf(counted(marked) / counted(participation), 1.0f);
 }
 
-// What a cell of that weight may hide from a query, and what of its finest detail does not count.
+// What the errors of a cell count whose score gives it that weight, what it may hide from a query, and what of its finest
+// detail does not count.
 __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
 {
     Worth worth = {weight, 0.0f, 0.0f, 1.0f};
     if (!p.participation) return worth;
     float participation = p.participation[cell.index];
-    worth.hidden = ((HIDDEN * participation) * participation) / fmaxf(weight, 1e-6f);
+    worth.weight = weight * counted(participation);
+    worth.hidden = ((HIDDEN * participation) * participation) / fmaxf(worth.weight, 1e-6f);
     worth.aside = p.errors[cell.index] * (1.0f - fminf(ASIDE + 2.0f * participation, 1.0f));
     return worth;
+}
+
+// What may be hidden at a LOD, in units of HIDDEN.
+__device__ inline float hidden_share(int lod)
+{
+    return (float)(((1 << 2 * min(lod, TOP)) - 1) / 3 + 64 * max(lod - TOP, 0));
 }
 
 // What the cell's error at a level above 0 counts; it is at least `left`, see pipeline/cpu/reader.py.
 __device__ inline float with_prior(const Carry& p, float error, float left, int level, const Worth& worth)
 {
     error = fmaxf(error, left);
-    if (!p.participation) return error;
-    return fmaxf(error - worth.aside, 0.0f) + worth.hidden * (1.0f - exp2f(-2.0f * (float)level));
+    return p.participation ? fmaxf(error - worth.aside, 0.0f) + worth.hidden * hidden_share(level) : error;
 }
 
 // The error with which tokens of a level or a finer one left the cell at most; `finer`: those of finer ones.
@@ -219,7 +231,7 @@ __device__ inline float error_of(const Carry& p, const Cell& cell, int level, fl
     float error = p.reader_error[cell.index];
     if (!p.participation) return error;
     int lod = p.seen[cell.index] ? p.seen[cell.index] - 1 : NEVER_SEEN;
-    return fmaxf(error - worth.aside, 0.0f) * worth.ghosts + worth.hidden * (1.0f - exp2f(-2.0f * (float)lod));
+    return fmaxf(error - worth.aside, 0.0f) * worth.ghosts + worth.hidden * hidden_share(lod);
 }
 
 // Works on one cell and returns what its errors count.
@@ -250,7 +262,7 @@ __device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cel
     p.scores[2 * cell.count + cell.index] = perspective;
     *valid = carried.valid;
     Worth worth = worth_of(p, cell, weight_of(p, cell, score));
-    if (p.reader_error && p.participation) worth.ghosts = ghosts_of(p, cell, participation, worth.weight);
+    if (p.reader_error && p.participation) worth.ghosts = ghosts_of(p, cell, participation);
     return worth;
 }
 

@@ -1,4 +1,4 @@
-"""What a relevant cell may hide: an error that is expected of coarse tokens there, whatever the pixels say."""
+"""What a query makes of a cell's errors: how much they count, and what coarse tokens may hide there."""
 
 from __future__ import annotations
 
@@ -8,44 +8,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Map
+from foveate.pipeline.geometry import TOP_LEVEL
 
-HIDDEN = np.float32(64.0**2 * 256)
-"""Weighted squared error of a cell of full participation that is shown by a single value: 64 grey values a pixel."""
-
+OUTSIDE = np.float32(0.1)
+"""What an error counts in cells without any participation, against 1 in those of full participation."""
 
 ASIDE = np.float32(0.1)
-"""What the finest detail, that of LOD 0 against LOD 1, counts in cells without any participation."""
+"""What the finest detail, that of LOD 0 against LOD 1, counts beyond that in cells without any participation."""
+
+HIDDEN = np.float32(10.0**2 * 256)
+"""Squared error that LOD 1 may hide from LOD 0 in a cell of full participation: 10 grey values at each pixel."""
+
+
+def counted(participation: Map) -> Map:
+    """What an error counts by the cell's participation: OUTSIDE to 1, in a straight line. float32[grid].
+
+    What is asked for weighs as it does without a query, and the rest less; so at the same budget the error that is left
+    in what is asked for is no greater (it never grows with the price of the rest: Everett, "Generalized Lagrange
+    multiplier method", 1963).
+    """
+    return OUTSIDE + (np.float32(1) - OUTSIDE) * participation
+
+
+def hidden_share(lod: NDArray[np.uint8] | int) -> NDArray[np.float32]:
+    """What may be hidden at a LOD, in units of HIDDEN: 0, 1, 5, 21 and 85 at LODs 0 to 4, and 64 more at each above.
+
+    A step to finer tokens shows a quarter of what the step before did: so all that is wanted reaches LOD 2, then 1,
+    then 0, as far as the budget goes.
+    """
+    level = np.asarray(lod, np.int32)
+    below = ((1 << 2 * np.minimum(level, TOP_LEVEL)) - 1) // 3
+    return np.asarray(below + 64 * np.maximum(level - TOP_LEVEL, 0), np.float32)
+
+
+def hidden_error(participation: Map, weight: Map) -> Map:
+    """The squared error that counts HIDDEN times the participation squared, whatever the cell's weight is."""
+    return np.asarray(HIDDEN * participation * participation / np.maximum(weight, np.float32(1e-6)), np.float32)
 
 
 def with_prior(errors: Sequence[Map], finest: Map, hidden: Map, participation: Map) -> tuple[Map, ...]:
-    """Squared errors of LODs 1, 2, 3, 4 of each cell, with what a query may find hidden there: float32[grid] each.
+    """Squared errors of LODs 1, 2, 3, 4 ... of each cell, with what a query may find hidden there: float32[grid] each.
 
-    Pictures without detail would show it nowhere: a plain red car would stay coarse. At LOD l, 1 - 4**-l of ``hidden``
-    is added; so each step to finer tokens takes away as much per token. Where nothing is asked for, the detail that
-    only LOD 0 shows, ``finest``, counts less, down to ASIDE: LOD 1 will do for a background.
+    Pictures without detail would show it nowhere: a plain red car would stay coarse. Where nothing is asked for, the
+    detail that only LOD 0 shows, ``finest``, counts less, down to ASIDE: LOD 1 will do for a background.
     """
     aside = _aside(finest, participation)
-    return tuple(
-        np.maximum(error - aside, 0) + hidden * np.float32(1 - 0.25**lod) for lod, error in enumerate(errors, 1)
-    )
+    return tuple(np.maximum(error - aside, 0) + hidden * hidden_share(lod) for lod, error in enumerate(errors, 1))
 
 
 def held_with_prior(
     kept: Map, lod: NDArray[np.uint8], ghosts: Map, finest: Map, hidden: Map, participation: Map
 ) -> Map:
     """The same for what the reader holds, by the LOD at which it saw each cell last; errors count ``ghosts`` times."""
-    counts = np.maximum(kept - _aside(finest, participation), 0) * ghosts
-    return counts + hidden * (np.float32(1) - np.float32(0.25) ** lod.astype(np.float32))
-
-
-def ghosts(marked: Map, participation: Map, weight: Map) -> Map:
-    """How many times the error counts where the reader may see something that took part and has gone: at least 1.
-
-    A cell's weight grows by as much as the square of its participation fell since the reader saw it, from ``marked``:
-    what is hidden counts by that square. Seeing the cell once more, however coarsely, ends it.
-    """
-    fallen = np.maximum(marked * marked - participation * participation, 0)
-    return np.asarray(1 + fallen / np.maximum(weight, np.float32(1e-6)), np.float32)
+    return np.maximum(kept - _aside(finest, participation), 0) * ghosts + hidden * hidden_share(lod)
 
 
 def _aside(finest: Map, participation: Map) -> Map:
@@ -53,6 +68,10 @@ def _aside(finest: Map, participation: Map) -> Map:
     return finest * (np.float32(1) - np.minimum(ASIDE + 2 * participation, np.float32(1)))
 
 
-def hidden_error(participation: Map, weight: Map) -> Map:
-    """The squared error that counts HIDDEN times the participation squared, whatever the cell's weight is."""
-    return np.asarray(HIDDEN * participation * participation / np.maximum(weight, np.float32(1e-6)), np.float32)
+def ghosts(marked: Map, participation: Map) -> Map:
+    """How many times the error counts where the reader may see something that took part and has gone: at least 1.
+
+    It counts by the participation from when the reader saw the cell on, ``marked``. Seeing the cell once more, however
+    coarsely, ends it.
+    """
+    return np.maximum(counted(marked) / counted(participation), np.float32(1))

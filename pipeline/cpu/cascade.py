@@ -15,7 +15,7 @@ from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.ledger import Ledger
 from foveate.pipeline.cascade.loaded import Loaded
-from foveate.pipeline.cascade.prior import ghosts, held_with_prior, hidden_error, with_prior
+from foveate.pipeline.cascade.prior import counted, ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy, top_lod
@@ -231,10 +231,11 @@ class _Cascade:
         weight = weight * self._geometry.inside
         taking = scored.scores.participation
         if taking is not None:
+            weight = weight * counted(taking)
             prior = state.errors[0], hidden_error(taking, weight), taking
             errors = with_prior(errors, *prior)
             if self._reader is not None and kept is not None:
-                gone = ghosts(self._reader.marked(taking), taking, weight)
+                gone = ghosts(self._reader.marked(taking), taking)
                 kept = held_with_prior(kept, self._reader.lod, gone, *prior)
         problem = Problem(
             self._geometry,

@@ -1,4 +1,4 @@
-"""What a query expects to find hidden in coarse tokens, and what detail counts where it finds nothing."""
+"""What a query expects to find hidden in coarse tokens, and what errors count where it finds nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cascade.prior import ghosts, held_with_prior, hidden_error, with_prior
+from foveate.pipeline.cascade.prior import counted, ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.query.asked import asked
@@ -18,40 +18,39 @@ def row(*values):
     return np.array([values], np.float32)
 
 
+def test_what_is_asked_for_counts_whole_and_the_rest_a_tenth():
+    assert counted(row(0.0, 0.5, 1.0))[0] == pytest.approx([0.1, 0.55, 1.0])
+
+
 def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a_tenth():
-    """LOD l hides 1 - 4**-l of 64: 48, 60, 63 and 63.75. Of LOD 1's error a tenth counts, and twice the relevance."""
-    participation = row(0.0, 0.2, 0.45, 1.0)
-    errors = [row(*[error] * 4) for error in (100, 200, 300, 400)]
-    hidden = row(0, 0, 0, 64)
-    found = with_prior(errors, errors[0], hidden, participation)
-    assert found[0][0] == pytest.approx([10, 50, 100, 148])
-    assert found[1][0] == pytest.approx([110, 150, 200, 260])
-    assert found[2][0] == pytest.approx([210, 250, 300, 363])
-    assert found[3][0] == pytest.approx([310, 350, 400, 463.75])
+    """LODs 1 to 4 hide 1, 5, 21 and 85 times as much: each step four times what the finer one does; above, 64 more.
+
+    Of LOD 1's error a tenth counts, and twice the relevance."""
+    errors = [row(100, 100, 100, 100) for _ in range(6)]
+    found = with_prior(errors, errors[0], row(0, 0, 0, 2), row(0.0, 0.2, 0.45, 1.0))
+    assert [error[0, 3] for error in found] == [102, 110, 142, 270, 398, 526]
+    for error in found:
+        assert error[0, :3] == pytest.approx([10, 50, 100])
 
 
 def test_a_reader_lacks_what_is_hidden_by_the_lod_that_it_saw():
-    participation = row(0.0, 0.0, 1.0, 1.0, 1.0)
-    hidden = row(0, 0, 64, 64, 64)
-    lod = np.array([[0, 0, 0, 1, 4]], np.uint8)
-    as_ever = row(*[1] * 5)
-    held = held_with_prior(row(150, 50, 150, 150, 150), lod, as_ever, row(*[100] * 5), hidden, participation)
-    assert held[0] == pytest.approx([60, 0, 150, 198, 213.75])  # 150 - 90; never below nothing; whole where it is asked
+    participation, lod = row(0, 0, 1, 1, 1), np.array([[0, 0, 0, 1, 4]], np.uint8)
+    hidden = row(0, 0, 2, 2, 2)
+    held = held_with_prior(row(150, 50, 150, 150, 150), lod, row(3, 1, 1, 1, 1), row(*[100] * 5), hidden, participation)
+    assert held[0] == pytest.approx([180, 0, 150, 152, 320])  # (150 - 90) * 3; never below nothing
 
 
-def test_what_the_reader_believes_and_has_gone_counts_as_what_is_hidden_does():
-    """Of weight 0.5, and relevance that fell from 1 to 0, an error counts 0.5 + 1; where that grew, as ever."""
-    counted = ghosts(row(1.0, 1.0, 0.5, 0.0), row(0.0, 0.5, 0.5, 1.0), row(0.5, 0.25, 0.5, 0.5))
-    assert counted[0] == pytest.approx([3.0, 4.0, 1.0, 1.0])
-    held = held_with_prior(row(150, 150), np.array([[0, 1]], np.uint8), row(3, 1), row(100, 0), row(0, 64), row(0, 1))
-    assert held[0] == pytest.approx([(150 - 90) * 3, 198])
+def test_what_the_reader_believes_and_has_gone_counts_as_what_is_asked_for_does():
+    """Where participation fell from 1 to 0 an error counts ten times; where it grew, as ever."""
+    gone = ghosts(row(1.0, 1.0, 0.5, 0.0), row(0.0, 0.5, 0.5, 1.0))
+    assert gone[0] == pytest.approx([10, 1 / 0.55, 1, 1])
 
 
 def test_what_is_hidden_grows_with_the_square_of_the_relevance_whatever_the_weight():
     weight = row(0.5, 0.05, 1.0)
-    counted = hidden_error(row(1.0, 1.0, 0.5), weight) * weight
-    assert counted[0, 0] == pytest.approx(counted[0, 1])
-    assert counted[0, 2] == pytest.approx(counted[0, 0] / 4)
+    counts = hidden_error(row(1.0, 1.0, 0.5), weight) * weight
+    assert counts[0, 0] == pytest.approx(counts[0, 1])
+    assert counts[0, 2] == pytest.approx(counts[0, 0] / 4)
 
 
 def test_in_stream_memory_a_plain_thing_that_is_asked_for_is_seen_sharply_once():
