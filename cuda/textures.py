@@ -1,4 +1,4 @@
-"""Layered mipmapped textures of RGBA half floats: made once, written through surfaces, read with filtering."""
+"""Layered mipmapped textures of half floats: made once, written through surfaces, read with filtering."""
 
 from __future__ import annotations
 
@@ -13,34 +13,40 @@ from foveate.pipeline.errors import EngineError
 
 _LAYERED, _SURFACE = 0x01, 0x02  # CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SURFACE_LDST
 _NORMALISED = 0x02  # CU_TRSF_NORMALIZED_COORDINATES
-_TEXEL: Final = 8  # bytes
+_HALF: Final = 2  # bytes
 
 MOST_LEVELS: Final = 5
 
 
-def texture_bytes(shape: tuple[int, int], layers: int, levels: int) -> int:
+def texture_bytes(shape: tuple[int, int], layers: int, levels: int, components: int = 4) -> int:
     """Bytes of device memory that a texture's texels take; the driver may round up."""
-    return sum(max(1, shape[0] >> level) * max(1, shape[1] >> level) for level in range(levels)) * layers * _TEXEL
+    texels = sum(max(1, shape[0] >> level) * max(1, shape[1] >> level) for level in range(levels)) * layers
+    return texels * components * _HALF
 
 
 class Texture:
-    """``layers`` pictures of RGBA half floats, [rows, columns] at level 0, each level half the one before.
+    """``layers`` pictures of half floats, [rows, columns] at level 0, each level half the one before.
+
+    Texels have four ``components``, R, G, B and A, or fewer: 1 or 2.
 
     ``surfaces[level]`` are surface objects to write through, x in bytes; ``texture`` is one texture object over all
     levels: normalised coordinates, clamped, linear within and between levels.
     """
 
-    def __init__(self, device: Device, name: str, shape: tuple[int, int], layers: int, levels: int) -> None:
+    def __init__(
+        self, device: Device, name: str, shape: tuple[int, int], layers: int, levels: int, components: int = 4
+    ) -> None:
         """Allocate; texels are undefined until they are written. Raises EngineError where the card is full."""
         from cuda.bindings import driver
 
         self._driver = driver
         self.name, self.shape, self.layers, self.levels = name, shape, layers, levels
-        self.nbytes = texture_bytes(shape, layers, levels)
+        self.components = components
+        self.nbytes = texture_bytes(shape, layers, levels, components)
         described = driver.CUDA_ARRAY3D_DESCRIPTOR()
         described.Height, described.Width, described.Depth = *shape, layers
         described.Format = driver.CUarray_format.CU_AD_FORMAT_HALF
-        described.NumChannels = 4
+        described.NumChannels = components
         described.Flags = _LAYERED | _SURFACE
         code, self._mipmap = driver.cuMipmappedArrayCreate(described, levels)
         if code == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -75,8 +81,8 @@ class Texture:
         return max(1, self.shape[0] >> level), max(1, self.shape[1] >> level)
 
     def download(self, level: int, layer: int, stream: Stream) -> NDArray[np.float16]:
-        """One layer of one level, float16[rows, columns, 4], once all work on ``stream`` is done."""
-        texels = np.empty((*self.level_shape(level), 4), np.float16)
+        """One layer of one level, float16[rows, columns, components], once all work on ``stream`` is done."""
+        texels = np.empty((*self.level_shape(level), self.components), np.float16)
         stream.synchronize()
         copy = self._copy(level, layer, texels)
         copy.srcMemoryType = self._driver.CUmemorytype.CU_MEMORYTYPE_ARRAY
@@ -88,7 +94,7 @@ class Texture:
 
     def clear(self, level: int, layer: int) -> None:
         """Make one layer of one level zero, at once."""
-        zeros = np.zeros((*self.level_shape(level), 4), np.float16)
+        zeros = np.zeros((*self.level_shape(level), self.components), np.float16)
         copy = self._copy(level, layer, zeros)
         copy.srcMemoryType = self._driver.CUmemorytype.CU_MEMORYTYPE_HOST
         copy.srcHost, copy.srcPitch, copy.srcHeight = zeros.ctypes.data, zeros.strides[0], zeros.shape[0]

@@ -30,13 +30,13 @@ _PRICES: Final = 176
 class TorchSelection:
     """Frames of one size; ``step`` is pure: a frame and a state give a state and tokens."""
 
-    def __init__(self, width: int, height: int, settings: Settings) -> None:
+    def __init__(self, width: int, height: int, settings: Settings, device: str) -> None:
         self.settings = settings
         self.geometry = geometry = Geometry(width, height)
         rows, columns = geometry.grid
         self._padding = (0, geometry.tiles[1] * TILE - width, 0, geometry.tiles[0] * TILE - height)
         self._roots = -(-rows // ROOT), -(-columns // ROOT)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = torch.device(device)
         self._inside = torch.from_numpy(geometry.inside).to(self.device).float()
         self._prices = torch.from_numpy(prices()).to(self.device)
         self._first = first_price(settings.allocation.min_gain)
@@ -58,7 +58,7 @@ class TorchSelection:
             for plane, old, base in zip(planes, held, (0, 1, 1), strict=True)
         )
         levels = [_levels(plane, base) for plane, base in zip(now, (0, 1, 1), strict=True)]
-        errors = self._errors(now, levels)
+        errors = self._errors(levels)
         score = self._scores(levels, state[3], changed)
         weight = (self.settings.score.floor + score) * self._inside
         tokens = self._allocate([error * weight for error in errors])
@@ -93,16 +93,16 @@ class TorchSelection:
             worst = blocks if worst is None else torch.maximum(worst, blocks)
         return (worst > self.settings.change.threshold).float()
 
-    def _errors(self, planes: Planes, levels: list[dict[int, Tensor]]) -> list[Tensor]:
-        """Squared error of each cell at levels 1 to 4."""
-        errors = []
+    def _errors(self, levels: list[dict[int, Tensor]]) -> list[Tensor]:
+        """Squared error of each cell shown at levels 1 to 4 and enlarged bilinearly; see native/leaf_errors.c."""
+        errors, total = [], torch.zeros(self.geometry.grid, device=self.device)
         for level in range(1, TOP_LEVEL + 1):
-            total: Any = 0
-            for plane, coarse, base in zip(planes, levels, (0, 1, 1), strict=True):
+            for plane, base in zip(levels, (0, 1, 1), strict=True):
                 if level > base:
-                    squares = _pooled(plane * plane, CELL >> base) - _pooled(coarse[level] ** 2, CELL >> level)
+                    gap = plane[level - 1] - _bilinear(plane[level], 2)
+                    squares = _pooled(gap * gap, CELL >> (level - 1)) * (CELL * CELL)
                     total = total + (_CHROMA_WEIGHT if base else 1.0) * squares
-            errors.append((total * CELL * CELL).clamp(min=0))
+            errors.append(total)
         return errors
 
     def _scores(self, levels: list[dict[int, Tensor]], before: Tensor, changed: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from foveate.pipeline.errors import SourceError
 
 MEASURES = {
     "cases.carrying": (),
+    "gpu.fetches": (),
     "gpu.files": ("clip.mp4",),
     "gpu.frame": ("clip.mp4",),
     "gpu.memory": ("clip.mp4",),
@@ -23,6 +24,7 @@ MEASURES = {
     "gpu.against_torch": ("clip.mp4",),
     "gpu.tower": ("clip.mp4",),
     "cases.memory": (),
+    "cases.plain": ("clip.mp4",),
     "cases.quality": (),
     "cases.relevance": (),
     "cases.vlm": ("--model", "model", "--questions", "questions.jsonl"),
