@@ -1,0 +1,54 @@
+"""Figures in a text that come from records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from foveate.bench import figures
+from foveate.bench.figures import main, renewed, stale
+from foveate.pipeline.errors import SourceError
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with one record."""
+    cases = [{"name": "a, b", "ms": {"p50": 2.0}}, {"name": "c", "ms": {"p50": 8.0}}]
+    (tmp_path / "one.json").write_text(json.dumps({"times": {"x": 31.04}, "share": 0.257, "cases": cases}))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("mark", "figure"),
+    [
+        ("one / times.x / .1f", "31.0"),
+        ("one / share / .0%", "26%"),
+        ("one / a, b > ms.p50 / .2f", "2.00"),
+        ("one / c > ms.p50 : a, b > ms.p50 / .1f", "4.0"),
+        ("none / times.x / .1f", "?"),
+    ],
+)
+def test_a_figure(mark: str, figure: str, results: Path) -> None:
+    text = f"It is 7.7<!-- = {mark} --> times, in 2026."
+    assert renewed(text, results) == f"It is {figure}<!-- = {mark} --> times, in 2026."
+    assert stale(text, results) == [f"7.7<!-- = {mark} --> should be {figure}"]
+    assert stale(renewed(text, results), results) == []
+
+
+def test_a_place_that_is_not_there(results: Path) -> None:
+    with pytest.raises(SourceError, match=r"one\.json has no number at 'gone > ms'"):
+        renewed("?<!-- = one / gone > ms / .1f -->", results)
+
+
+def test_the_command(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(figures, "RESULTS", results)
+    page = tmp_path / "page.md"
+    page.write_text("?<!-- = one / share / .3f -->")
+    assert main([str(page)]) == 0
+    assert page.read_text() == "0.257<!-- = one / share / .3f -->"
+    assert main([str(tmp_path / "gone.md")]) == 1
+    assert "cannot read" in capsys.readouterr().err
