@@ -16,9 +16,15 @@ from foveate.pipeline.settings import Settings
 Keys = tuple[str, ...]
 Flag = tuple[str, Any, Any]  # name, annotated type, what dataclasses.field() made
 
-_FIRST: Final[Sequence[Keys]] = (("budget",), ("query",), ("allocation", "memory"))
+_FIRST: Final[Sequence[Keys]] = (
+    ("budget",),
+    ("allocation", "budget_average"),
+    ("allocation", "burst"),
+    ("query",),
+    ("allocation", "memory"),
+)
 _PLAIN: Final = frozenset(  # no prefix
-    {("allocation", "memory")}
+    {("allocation", name) for name in ("memory", "budget_average", "burst")}
     | {("source", name) for name in ("stream", "start", "end", "fps", "every", "frames")}
     | {("live", name) for name in ("policy", "transport", "connect_timeout", "stall_timeout", "wait")}
 )

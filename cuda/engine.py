@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import numpy as np
+
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame
+from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.on_device import GivenFlow, OnDevice
 from foveate.cuda.on_host import OnHost, lacking_on_device, with_device_patches
 from foveate.cuda.pixels.pixels import Pixels
@@ -54,6 +57,7 @@ class CudaEngine:
         self._unpacked = _at_once if lockstep else _unpacked
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
         self._session: Session | None = None
+        self._debt: DeviceArray | None = None  # where the budget is an average; see Cascade
 
     def upload(self, frames: Iterable[AnyFrame]) -> Iterator[Arrived]:
         """Bring each frame to the device, which ``cascade`` has taken."""
@@ -72,12 +76,16 @@ class CudaEngine:
         """Unpack the Selection of each frame while the next one is at work. Holds the device for all three stages."""
         with Device() as device, device.errors():
             self._open = device, device.stream()
+            memory = Memory(device)  # of what outlasts the sessions
             try:
+                if self._settings.allocation.budget_average is not None:
+                    self._debt = memory.array("debt", (1,), np.int32, self._open[1])
                 yield from self._steps(self._unpacked(states), device)
             finally:
                 session, self._session, self._open = self._session, None, None
                 if session is not None:
                     session.end()
+                memory.free()
 
     def _steps(self, unpacked: Iterator[Any], device: Device) -> Iterator[Step]:
         """The Steps, which are there already, or are made of States."""
@@ -100,7 +108,7 @@ class CudaEngine:
     def _choice(self, device: Device, pixels: Pixels, stream: Stream) -> Choice:
         if self._loaded is not None:
             return OnHost(device, pixels, self._settings, SLOTS, stream)
-        return OnDevice(device, pixels, self._settings, self._feedback, stream, self._asked, self._flow)
+        return OnDevice(device, pixels, self._settings, self._feedback, stream, self._asked, self._flow, self._debt)
 
 
 def _unpacked(states: Iterable[Arrived]) -> Iterator[Step | State]:

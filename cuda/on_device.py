@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame
+from foveate.cuda.memory import DeviceArray
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.work import Work
 from foveate.pipeline.cascade.cache import Flow
@@ -33,9 +34,10 @@ class OnDevice:
         stream: Stream,
         asked: Asked | None,
         flow: GivenFlow | None,
+        debt: DeviceArray | None,
     ) -> None:
-        """Raises EngineError where the card is full."""
-        self._cascade = Cascade(device, pixels.state, settings, feedback, stream, flow, asked)
+        """``debt`` is as Cascade's. Raises EngineError where the card is full."""
+        self._cascade = Cascade(device, pixels.state, settings, feedback, stream, flow, asked, debt)
         try:
             self._work = Work(device, pixels, self._cascade)
         except BaseException:

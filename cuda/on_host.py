@@ -92,7 +92,7 @@ class OnHost:
 
 def with_device_patches(steps: Iterable[Step], device: Device, settings: Settings) -> Iterator[Step]:
     """The Steps with their patches on the device as well, and on the host only where they are asked for there."""
-    lent = PatchesOnDevice(device, settings.budget)
+    lent = PatchesOnDevice(device, settings.allocation.most(settings.rate))
     try:
         for frame, selection in steps:
             assert selection.patches is not None

@@ -69,6 +69,8 @@ class AllocationKeywords(TypedDict, total=False):
     strategy: Literal["rate_distortion", "three_stage", "five_stage", "adaptive", "cluster_first", "foveated", "soft"]
     memory: Literal["frame", "stream"]
     min_gain: float
+    budget_average: int | None
+    burst: float
     merge: Literal[1, 2, 3]
     share: float
     m0: float | None

@@ -131,6 +131,11 @@ class AllocationSettings(_Group):
     where its picture is wrong."""
     min_gain: float = Field(64.0, ge=0, le=1e15)
     """Least weighted squared error (8-bit units squared, summed over pixels) that a token must remove."""
+    budget_average: int | None = Field(None, ge=1, le=1_000_000)
+    """stream: tokens per frame on average, instead of at most as many as the budget; a frame may take more and the next
+    ones less, at most 7 frames' worth ahead. Default: the budget is fixed."""
+    burst: float = Field(4.0, ge=1, le=8)
+    """With budget_average: most tokens of one frame, as a multiple of it."""
     merge: Literal[1, 2, 3] = 1
     """2: whole 2x2 groups of tokens, as Qwen-style models need; 3: whole 3x3 groups, as Gemma 4 needs."""
     share: float = Field(0.95, gt=0, le=1)
@@ -140,6 +145,22 @@ class AllocationSettings(_Group):
     tokens would exceed the budget. Default: as high as the budget allows."""
     e0: float = Field(0.05, gt=0, le=10)
     """foveated: e0, the distance from the point looked at, in half diagonals, at which the resolution has halved."""
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong between the settings, in one line, or None."""
+        average, fewest = self.budget_average, self.merge**2
+        if average is None:
+            return None
+        if self.memory != "stream" or self.strategy != "rate_distortion":
+            return "allocation.budget_average needs memory 'stream' and strategy 'rate_distortion'"
+        if average < fewest:
+            return f"allocation.budget_average must be at least {fewest} with merge = {self.merge}, got {average}"
+        return None
+
+    def most(self, rate: int) -> int:
+        """Most tokens of one frame; ``rate`` is Settings.rate, or what it was changed to."""
+        return rate if self.budget_average is None else int(self.burst * rate)
 
 
 class LiveSettings(_Group):
@@ -274,6 +295,8 @@ class Settings(_Group):
             raise ValueError("device_patches needs a GPU, and engine is 'cpu'")
         if self.source.conflict is not None:
             raise ValueError(self.source.conflict)
+        if self.allocation.problem is not None:
+            raise ValueError(self.allocation.problem)
         if self.budget < self.allocation.merge**2:
             merge = self.allocation.merge
             raise ValueError(f"budget must be at least {merge**2} with merge = {merge}, got {self.budget}")
@@ -290,6 +313,11 @@ class Settings(_Group):
         if "pass1_score" in reads and self.score.passes == 1:
             raise ValueError("the channel 'pass1_score' needs score.passes = 2")
         return self
+
+    @property
+    def rate(self) -> int:
+        """Tokens that a frame may have: on average with ``allocation.budget_average``, else at most."""
+        return self.allocation.budget_average or self.budget
 
     @property
     def reads(self) -> frozenset[str]:

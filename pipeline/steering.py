@@ -58,7 +58,10 @@ class Steering:
         return compiled.notes
 
     def set_budget(self, budget: int) -> None:
-        """Give at most ``budget`` tokens from the next frame on. Raises ValueError for what the settings refuse."""
+        """Give at most ``budget`` tokens a frame from the next one on; on average with ``allocation.budget_average``.
+
+        Raises ValueError for what the settings refuse.
+        """
         self._feedback.set_budget(self._changed({"budget": budget}).budget)
 
     def set_keyframe_interval(self, frames: int) -> None:

@@ -30,6 +30,8 @@ EXTRAS = {
     "query_ignored": ("car",),
     "embedding_age": 3,
     "text_age": 3,
+    "debt": 3,
+    "price": 64.0,
     "captured": 1.5,
     "arrived": 1.5,
     "latency": 0.5,

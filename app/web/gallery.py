@@ -121,7 +121,8 @@ class Exhibit:
             "encoder": settings.encoder,
             "query": watch.changed.get("query", settings.query),
             "query_notes": watch.stream.query_notes if watch.stream is not None else (),
-            "budget": watch.changed.get("budget", settings.budget),
+            "budget": watch.changed.get("budget", settings.rate),
+            "debt": latest.selection.extras.get("debt") if latest is not None else None,
             "keyframe_interval": watch.changed.get("keyframe_interval", settings.change.keyframe_interval),
             "gaze": watch.changed.get("gaze"),
         }

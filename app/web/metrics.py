@@ -60,13 +60,16 @@ def _gauges(statuses: Sequence[dict[str, Any]]) -> Iterator[Metric]:
     state = GaugeMetricFamily("foveate_state", "1 for the state that the source is in.", labels=(*_LABELS, "state"))
     paused = GaugeMetricFamily("foveate_paused", "1 while nobody takes frames, on purpose.", labels=_LABELS)
     age = GaugeMetricFamily("foveate_frame_age_seconds", "Since the latest picture arrived.", labels=_LABELS)
+    debt = GaugeMetricFamily("foveate_debt_tokens", "Tokens given ahead of the average budget.", labels=_LABELS)
     for status in statuses:
         for possible in get_args(State):
             state.add_metric([*_labels(status), possible], float(possible == status["state"]))
         paused.add_metric(_labels(status), float(status["paused"]))
         if status["age"] is not None:
             age.add_metric(_labels(status), status["age"])
-    yield from (state, paused, age)
+        if status["debt"] is not None:
+            debt.add_metric(_labels(status), status["debt"])
+    yield from (state, paused, age, debt)
 
 
 def registry(exhibits: Sequence[Exhibit]) -> CollectorRegistry:

@@ -10,6 +10,16 @@
 
 const int TRIED = 2;  // prices per block
 
+// What pipeline/cascade/rate.py knows of a stream whose budget is an average.
+struct Rate {
+    int* debt;     // units spent beyond the average and not saved again since; null: the budget is fixed
+    double burst;  // most units of a frame, as a multiple of the average
+    int depth;     // most debt, in averages
+    int steps;     // on the lattice, from the least price without debt to that with the most
+    int average;   // this frame's, in units
+    int owed;      // before this frame
+};
+
 struct Allocate {
     Conclusion conclusion;
     const float* prices;  // the lattice, ascending
@@ -26,13 +36,14 @@ struct Allocate {
     float* upper_costs;   // [blocks][TRIED][roots and nodes above TOP]
     int* upper_tokens;    // the same
     Token* tokens;
+    Rate rate;
     Grid grid;
-    int budget;           // units, unless the frame has its own
+    int budget;           // units, unless the frame has its own; with a rate the average
     int remembers;        // 1: the reader holds earlier tokens
     int start, last;      // indices of the lowest and the highest price
     int step;             // of the first round
     int round;            // 0 or 1
-    double min_gain;
+    float min_gain;
 };
 
 enum State { NEITHER = 0, TOKEN = 1, KEPT = 2 };  // bit 0 tells tokens
@@ -420,7 +431,7 @@ __device__ inline u64 best_step(const Allocate& p, int room, int* place)
             if (extra < 1 || extra > room) continue;
             int code = code_of(grid, node);
             float gain = gain_of(p, node, code);
-            if (!((double)gain > extra * p.min_gain)) continue;
+            if (!(gain > (float)extra * p.min_gain)) continue;
             u64 key = step_key(grid, gain / (float)extra, node.level, code);
             if (key > best) {
                 best = key;
@@ -523,7 +534,23 @@ __device__ inline void finish(const Allocate& p, int price, int units, int* part
     if (price > p.start && units < p.budget) units += fill(p, p.budget - units);
     __syncthreads();
     write_tokens(p, partial);
-    if (threadIdx.x == 0) conclude(p.conclusion, units * p.grid.merge * p.grid.merge, price);
+    if (threadIdx.x) return;
+    int debt = p.rate.debt ? max(0, p.rate.owed + units - p.rate.average) : 0, each = p.grid.merge * p.grid.merge;
+    if (p.rate.debt) *p.rate.debt = debt;
+    conclude(p.conclusion, units * each, price, debt * each, p.rate.owed > 0);
+}
+
+// With what the debt leaves of the budget, and the price that it asks for.
+__device__ inline void keep_to_rate(Allocate* p)
+{
+    Rate* rate = &p->rate;
+    int deepest = rate->depth * p->budget;
+    rate->average = p->budget;
+    rate->owed = min(*rate->debt, deepest);
+    p->budget = min((int)(rate->burst * rate->average), rate->average + deepest - rate->owed);
+    if (!rate->owed) return;
+    p->start = min(p->start + (int)(rate->steps * ((double)rate->owed / deepest)), p->last);
+    p->min_gain = p->prices[p->start];
 }
 
 // With this frame's budget. Units may go without a token where the reader holds something.
@@ -532,6 +559,7 @@ __device__ inline Allocate of_this_frame(const Allocate& given)
     Allocate p = given;
     int asked = p.conclusion.frame->budget;
     if (asked) p.budget = asked / (p.grid.merge * p.grid.merge);
+    if (p.rate.debt) keep_to_rate(&p);
     if (!p.remembers || p.conclusion.frame->forgets) p.kept = nullptr;
     return p;
 }

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
-from foveate.cuda.cascade.layout import CONCLUSION, GRID, grid_of, units_of, upper_size
+from foveate.cuda.cascade.layout import CONCLUSION, GRID, RATE, grid_of, units_of, upper_size
 from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
+from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cascade.rate_distortion import LEAST, first_price, prices
+from foveate.pipeline.cascade.rate import DEPTH, OCTAVES
+from foveate.pipeline.cascade.rate_distortion import LEAST, PER_OCTAVE, first_price, prices
 from foveate.pipeline.geometry import TOP_LEVEL
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings import AllocationSettings, Settings
 
 _BLOCKS = 88
 _TRIED = 2 * _BLOCKS  # prices of a round: two rounds find one of 176 * 175, which are more than there are
@@ -34,6 +35,7 @@ class RateDistortion:
         arrays: Arrays,
         settings: Settings,
         conclusion: NDArray[np.void],
+        debt: DeviceArray | None,
         stream: Stream,
     ) -> None:
         """Raises EngineError where the card is full."""
@@ -51,7 +53,7 @@ class RateDistortion:
         inside = memory.array("units inside", (nodes * 4,), np.uint8, stream)
         inside.upload(units_inside(grid), stream)
         start, last = first_price(allocation.min_gain), len(listed) - 1
-        budget = settings.budget // allocation.merge**2
+        budget = settings.rate // allocation.merge**2
         common = {
             "conclusion": (CONCLUSION, conclusion),
             "prices": (np.uint64, on_device.pointer),
@@ -68,6 +70,7 @@ class RateDistortion:
             "upper_costs": (np.uint64, memory.array("upper costs", scratch, np.float32, stream).pointer),
             "upper_tokens": (np.uint64, memory.array("upper tokens", scratch, np.int32, stream).pointer),
             "tokens": (np.uint64, arrays.tokens.pointer),
+            "rate": (RATE, _rate(allocation, debt)),
             "grid": (GRID, grid),
             "budget": (np.int32, budget),
             "remembers": (np.int32, allocation.memory == "stream"),
@@ -77,7 +80,7 @@ class RateDistortion:
         }
         min_gain = max(allocation.min_gain, 2.0**LEAST)
         self._rounds = [
-            struct(**common, round=(np.int32, number), min_gain=(np.float64, min_gain)) for number in range(2)
+            struct(**common, round=(np.int32, number), min_gain=(np.float32, min_gain)) for number in range(2)
         ]
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._kernels = {above: program.kernel("allocate_upper" if above else "allocate") for above in (False, True)}
@@ -93,6 +96,15 @@ class RateDistortion:
         """From costs to tokens."""
         for parameters in self._rounds:
             self._kernel.launch(stream, _BLOCKS, self._threads, parameters)
+
+
+def _rate(allocation: AllocationSettings, debt: DeviceArray | None) -> NDArray[np.void]:
+    """The struct Rate; the device fills in what is a frame's own."""
+    rate = np.zeros((), RATE)
+    if debt is not None:
+        rate["debt"], rate["burst"] = debt.pointer, allocation.burst
+        rate["depth"], rate["steps"] = DEPTH, OCTAVES * PER_OCTAVE
+    return rate
 
 
 def units_inside(grid: NDArray[np.void]) -> NDArray[np.uint8]:

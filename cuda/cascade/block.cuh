@@ -39,16 +39,18 @@ struct Conclusion {
     int contented;   // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
 };
 
-// By one thread, when nothing of this frame reads the Choice any more.
-__device__ inline void conclude(const Conclusion& p, int count, int price)
+// By one thread, when nothing of this frame reads the Choice any more. `dear`: an unchanged next frame may get what was too
+// dear for this one.
+__device__ inline void conclude(const Conclusion& p, int count, int price, int debt, int dear)
 {
     const FrameState& frame = *p.frame;
     int turn = 1 - p.choice->turn;
-    Header header = {count, frame.changed_count, frame.keyframe, p.choice->recomputed, 0, frame.number, price, turn};
+    Header header = {count,        frame.changed_count, frame.keyframe, p.choice->recomputed, 0,
+                     frame.number, price,               debt,           turn};
     *p.header = header;
     p.choice->recomputed = 0;
     p.choice->price = price;
     p.choice->turn = turn;
-    int quiet = !frame.dirty_count && !*p.fed;
+    int quiet = !frame.dirty_count && !*p.fed && !dear;
     p.frame->settled = quiet && (p.contented == 1 || (p.contented == 2 && count == 0));
 }

@@ -48,7 +48,8 @@ struct Header {
     int recomputed;  // cells
     int rests;       // 1: the last frame's tokens hold again
     int number;      // FrameState's
-    int price;
+    int price;       // index of the one that was chosen
+    int debt;        // tokens spent beyond the average, behind this frame; see pipeline/cascade/rate.py
     int turn;        // the half of the carried maps that is this frame's
 };
 

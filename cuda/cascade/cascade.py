@@ -28,6 +28,7 @@ from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback
+from foveate.pipeline.cascade.rate_distortion import prices
 from foveate.pipeline.cascade.strategies import top_lod
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import BY_NAME
@@ -72,8 +73,11 @@ class Cascade:
         stream: Stream,
         flow: Callable[[int], Flow | None] | None = None,
         asked: Asked | None = None,
+        debt: DeviceArray | None = None,
     ) -> None:
         """``flow`` gives the flow of a frame by its index, instead of the search; None where nothing moved.
+
+        ``debt``, int32[1], is the stream's, in units: it outlasts this object. None where the budget is fixed.
 
         Raises EngineError where the card is full.
         """
@@ -86,6 +90,7 @@ class Cascade:
         self.budget = 0  # instead of the settings'; 0: theirs
         self._fed = Fed(None, False, None)
         self._asked = asked
+        self._debt = debt
         self.asking: Asking | None = None  # where there are queries, or their embeddings are kept
         self._memory = Memory(device)
         try:
@@ -111,7 +116,7 @@ class Cascade:
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
         )
         self._upper = UpperLevels(device, pixels, arrays.upper, self._carry, settings.allocation.merge)
-        self._strategy = chosen(device, memory, pixels, arrays, settings, conclusion, stream)
+        self._strategy = chosen(device, memory, pixels, arrays, settings, conclusion, self._debt, stream)
         self._top = TOP_LEVEL  # LOD of the coarsest tokens
         self._reached = 0  # the budget that it is for
         self._emit = Emit(device, pixels, arrays, reader, settings)
@@ -134,9 +139,9 @@ class Cascade:
         """
         fed = self._feedback.take(self._pixels.geometry)
         self.budget = fed.budget or 0
-        if self._outlet.make_room(self.budget, stream):
+        if self._outlet.make_room(self._settings.allocation.most(self.budget), stream):
             self._emit.resize(self._outlet.room, self._outlet.patches)
-        self._reach(self.budget or self._settings.budget)
+        self._reach(self.budget or self._settings.rate)
         if fed.anything or self._was_fed:
             self._feed(fed, stream)
         self._was_fed = fed.anything
@@ -176,9 +181,10 @@ class Cascade:
 
     def selection(self, frame: AnyFrame, slot: int) -> Selection:
         """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
-        (count, changed, keyframe, recomputed, *_, turn), columns = self._outlet.record(slot)
+        (count, changed, keyframe, recomputed, _, _, price, debt, turn), columns = self._outlet.record(slot)
         x, y, age, score, information, perspective, participation, lod, fresh = columns
         told, geometry = self._told.get(slot, _NOTHING), self._pixels.geometry
+        owed = {} if self._debt is None else {"debt": debt, "price": float(prices()[price])}
         if self.asking is not None:
             self.asking.arrived(slot)
         selection = Selection(
@@ -201,7 +207,7 @@ class Cascade:
             patches=self._outlet.on_host(slot, count),
             device_patches=self._outlet.on_device(slot, count),
             maps=self._maps.read(slot, turn),
-            extras=told.extras,
+            extras={**told.extras, **owed},
         )
         self._feedback.remember(selection, geometry)
         return selection

@@ -16,7 +16,10 @@ CHOICE: Final[np.dtype[Any]] = np.dtype(
 """struct Choice."""
 
 HEADER: Final[np.dtype[Any]] = np.dtype(
-    [(name, np.int32) for name in ("count", "changed", "keyframe", "recomputed", "rests", "number", "price", "turn")],
+    [
+        (name, np.int32)
+        for name in ("count", "changed", "keyframe", "recomputed", "rests", "number", "price", "debt", "turn")
+    ],
     align=True,
 )
 """struct Header."""
@@ -55,6 +58,19 @@ GRID: Final[np.dtype[Any]] = np.dtype(
     align=True,
 )
 """struct Grid."""
+
+RATE: Final[np.dtype[Any]] = np.dtype(
+    [
+        ("debt", np.uint64),
+        ("burst", np.float64),
+        ("depth", np.int32),
+        ("steps", np.int32),
+        ("average", np.int32),
+        ("owed", np.int32),
+    ],
+    align=True,
+)
+"""struct Rate of allocate.cu."""
 
 CONCLUSION: Final[np.dtype[Any]] = np.dtype(
     [

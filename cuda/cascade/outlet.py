@@ -43,7 +43,7 @@ class Outlet:
         self._records: list[NDArray[np.uint8]] = []
         self._columns: list[tuple[np.dtype[Any], int]] = []  # kinds, and where they begin in a record
         self._sampled: list[NDArray[np.uint8]] = []
-        self.make_room(settings.budget, stream)
+        self.make_room(settings.allocation.most(settings.rate), stream)
 
     def make_room(self, budget: int, stream: Stream) -> bool:
         """Room for ``budget`` tokens, or all that the picture can have; True if there was less, and memory has moved.

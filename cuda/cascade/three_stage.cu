@@ -125,5 +125,5 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __g
         cull(p, first, end, stage < STAGES - 1 ? max(p.keep[stage], budget) : budget, partial);
     }
     int count = write_tokens(p, first, end, partial);
-    if (threadIdx.x == 0) conclude(p.conclusion, count, 0);
+    if (threadIdx.x == 0) conclude(p.conclusion, count, 0, 0, 0);
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.cascade.layout import CONCLUSION, GRID, grid_of, units_of
 from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
+from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.three_stage import COARSE_KEEP, MIDDLE_KEEP
@@ -30,9 +30,10 @@ class ThreeStage:
         arrays: Arrays,
         settings: Settings,
         conclusion: NDArray[np.void],
+        debt: DeviceArray | None,
         stream: Stream,
     ) -> None:
-        """Raises EngineError where the card is full."""
+        """``debt`` is None: the budget is fixed. Raises EngineError where the card is full."""
         each = settings.allocation.merge**2
         grid = grid_of(pixels.geometry, settings.allocation.merge)
         units = units_of(grid)

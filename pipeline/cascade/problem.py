@@ -46,6 +46,7 @@ class Problem:
     score: Map
     gaze: tuple[float, float] | None = None  # level-0 pixels; None: nowhere in particular
     participation: Map | None = None  # None without a query
+    debt: float = 0.0  # rate_distortion: share of the most that earlier frames have spent ahead, in [0, 1]; see rate.py
 
 
 class Strategy(Protocol):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups
 from foveate.pipeline.cascade.quadtree import Quadtree
+from foveate.pipeline.cascade.rate import OCTAVES
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
 
@@ -38,6 +39,11 @@ def first_price(min_gain: float) -> int:
     return min(math.ceil(PER_OCTAVE * math.log2(min_gain)) - LEAST * PER_OCTAVE, len(prices()) - 1)
 
 
+def dearer(least: int, debt: float) -> int:
+    """Index of the lowest price that may be chosen with a debt, a share of the most, in [0, 1]; see rate.py."""
+    return min(least + int(OCTAVES * PER_OCTAVE * debt), len(prices()) - 1)
+
+
 class RateDistortion:
     """Starts to look for the price where the last frame's was; that decides how long it takes, not what is found."""
 
@@ -58,11 +64,20 @@ class RateDistortion:
         if problem.kept is None and top < problem.geometry.top(budget, self._merge):
             needed = problem.geometry.top(budget, self._merge)
             raise ValueError(f"errors must go up to LOD {needed} to cover the picture with {budget} units, got {top}")
-        found = Prices(prices(), self._least, self._price)
+        least, min_gain = self._least, self._min_gain
+        if problem.debt:
+            least = dearer(least, problem.debt)
+            min_gain = float(prices()[least])
         costs = Costs(problem.weight, problem.errors, problem.kept)
-        chosen = self._allocator_for(problem.geometry).allocate(costs, budget, found, self._min_gain)
+        found = Prices(prices(), least, self._price)
+        chosen = self._allocator_for(problem.geometry).allocate(costs, budget, found, min_gain)
         self._price = chosen.price
         return in_groups(Tokens(chosen.lod, chosen.row, chosen.column), self._merge, problem.geometry)
+
+    @property
+    def price(self) -> float:
+        """Of a token of the last frame: the weighted squared error that the dearest one had to remove, at least."""
+        return float(prices()[self._price])
 
     def _allocator_for(self, geometry: Geometry) -> Allocator:
         if self._allocator is None or geometry is not self._geometry:

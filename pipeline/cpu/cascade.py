@@ -17,6 +17,8 @@ from foveate.pipeline.cascade.ledger import Ledger
 from foveate.pipeline.cascade.loaded import Loaded
 from foveate.pipeline.cascade.prior import counted, ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
+from foveate.pipeline.cascade.rate import Account, Terms
+from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy, top_lod
 from foveate.pipeline.cascade.temporal import Temporal
@@ -47,12 +49,14 @@ def cascade(
 ) -> Iterator[Step]:
     """Yield one Step per State."""
     chooser: _Cascade | None = None
+    allocation = settings.allocation
+    account = None if allocation.budget_average is None else Account(allocation.burst, allocation.merge)
     try:
         for state in states:
             if chooser is None or state.update.keyframe in ("first", "size"):
                 if chooser is not None:
                     chooser.close()
-                chooser = _Cascade(state, settings, feedback, asked, loaded or Loaded())
+                chooser = _Cascade(state, settings, feedback, asked, loaded or Loaded(), account)
             yield Step(state.update.frame, chooser.select(state))
     finally:
         if chooser is not None:
@@ -83,10 +87,17 @@ class _Cascade:
     """Chooses the tokens of a stream of frames of one size."""
 
     def __init__(
-        self, state: State, settings: Settings, feedback: Feedback, asked: Asked | None, loaded: Loaded
+        self,
+        state: State,
+        settings: Settings,
+        feedback: Feedback,
+        asked: Asked | None,
+        loaded: Loaded,
+        account: Account | None,
     ) -> None:
         geometry = state.update.geometry
         self._loaded = loaded
+        self._account = account  # where the budget is an average
         self._settings = settings
         self._feedback = feedback
         feedback.tell_anew()
@@ -106,6 +117,7 @@ class _Cascade:
         self._reader = Reader(geometry, state.update.frame.subsampled) if in_stream else None
         self._evolving = not _EVOLVING.isdisjoint(used)  # maps that change even where the picture rests
         self._settled: Selection | None = None  # what an unchanged frame is given again
+        self._dear = False  # whether the last frame paid more than the least price for its tokens, being in debt
 
     def select(self, state: State) -> Selection:
         """The Selection of one frame."""
@@ -117,8 +129,9 @@ class _Cascade:
             selection = self._settled = _again(self._settled, update.frame)
         else:
             selection = self._anew(state, fed)
-            # Motion is zero one frame after the last change; a reader is content when it asked for nothing.
-            content = self._reader is None or len(selection) == 0
+            # Motion is zero one frame after the last change; a reader is content when it asked for nothing at the least
+            # price.
+            content = self._reader is None or (len(selection) == 0 and not self._dear)
             rests = all(each is None or each.settled for each in (self._interest, self._lettering))
             self._settled = selection if quiet and content and rests and not self._evolving else None
         self._feedback.remember(selection, self._geometry)
@@ -132,9 +145,13 @@ class _Cascade:
         if self._lettering is not None:
             state = replace(state, grid=dict(view.grid))
         scored = self._score(state, view, carried.trust, fed)
-        budget = fed.budget or self._settings.budget
+        budget = fed.budget or self._settings.rate
         upper = UpperLevels(state.colours, top_lod(self._settings.allocation, self._geometry, budget))
-        tokens = self._allocate(state, upper, scored, fed)
+        terms = Terms(budget, 0.0) if self._account is None else self._account.terms(budget)
+        tokens = self._allocate(state, upper, scored, fed, terms)
+        self._dear = terms.debt > 0
+        if self._account is not None:
+            self._account.spend(len(tokens.lod))
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
         return self._selection(state, upper, scored, tokens, fed)
 
@@ -218,7 +235,7 @@ class _Cascade:
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
 
-    def _allocate(self, state: State, upper: UpperLevels, scored: _Scored, fed: Fed) -> Tokens:
+    def _allocate(self, state: State, upper: UpperLevels, scored: _Scored, fed: Fed, terms: Terms) -> Tokens:
         update, levels, settings = state.update, state.levels, self._settings
         kept, errors = None, upper.errors(state.errors)
         if self._reader is not None and update.forgets:
@@ -239,7 +256,7 @@ class _Cascade:
                 kept = held_with_prior(kept, self._reader.lod, gone, *prior)
         problem = Problem(
             self._geometry,
-            fed.budget or settings.budget,
+            terms.most,
             weight,
             errors,
             kept,
@@ -247,6 +264,7 @@ class _Cascade:
             score,
             fed.gaze,
             taking,
+            terms.debt,
         )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
@@ -284,7 +302,14 @@ class _Cascade:
 
     def _extras(self, fed: Fed) -> dict[str, Any]:
         told = {} if self._interest is None else self._interest.extras(fed)
-        return told if self._lettering is None else {**told, **self._lettering.extras()}
+        told = told if self._lettering is None else {**told, **self._lettering.extras()}
+        return told if self._account is None else {**told, **self._owed()}
+
+    def _owed(self) -> dict[str, Any]:
+        """How the rate is controlled: tokens of debt behind this frame, and what a token had to gain in it."""
+        assert self._account is not None
+        assert isinstance(self._strategy, RateDistortion)
+        return {"debt": self._account.debt, "price": self._strategy.price}
 
     def _map(self, name: str, state: State, scored: _Scored) -> Map:
         """One map to hand out, float32[grid]."""

@@ -39,6 +39,13 @@ def header_record(header: Header) -> dict[str, Any]:
     return record
 
 
+def budget_of(header: Header) -> tuple[int | None, bool]:
+    """Tokens that a frame may have by the header, and whether that is an average; None where it does not say."""
+    average = header.config.get("allocation", {}).get("budget_average")
+    budget = average or header.config.get("budget")
+    return (budget if isinstance(budget, int) else None), average is not None
+
+
 def header_json(header: Header) -> bytes:
     """The header as one line of JSON in UTF-8, without the end of line.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.sinks.header import budget_of
 from foveate.pipeline.sinks.overlay_heat import HeatScale, draw_heat
 from foveate.pipeline.sinks.overlay_history import History, in_decibels
 from foveate.pipeline.sinks.overlay_layout import Image, Panel, fitted, layout_for
@@ -28,8 +29,7 @@ class OverlayPicture:
         self.layout = layout_for(header.width, header.height)
         self._scale = HeatScale()
         self._empty = np.full((self.layout.height, self.layout.width, 3), BACKGROUND, np.uint8)
-        budget = header.config.get("budget")
-        self._budget = budget if isinstance(budget, int) else None
+        self._budget, _ = budget_of(header)
         self._reader = ReaderView(header)
         self._history = History(self._budget)
         self._query = QueryText(header)

@@ -12,13 +12,14 @@ EXACT: Final = 100.0  # dB, in place of infinity: what equal pictures count in m
 
 
 class Figures:
-    """32 bytes a frame, so that a day of video is no burden."""
+    """32 bytes a frame, 40 where the budget is an average, so that a day of video is no burden."""
 
     def __init__(self) -> None:
         self.times = array("d")  # seconds since the first frame
         self.tokens = array("d")
         self.psnr = array("d")  # dB
         self.changed = array("d")  # share of tiles, in [0, 1]
+        self.debt = array("d")  # tokens ahead of the average, where the budget is one
         self.keyframes = array("d")  # the times of those frames
         self.queries: list[tuple[float, tuple[str, ...]]] = []  # from when on another query was answered
         self._start: float | None = None
@@ -38,6 +39,8 @@ class Figures:
         self.tokens.append(len(selection))
         self.psnr.append(EXACT if math.isinf(psnr) else psnr)
         self.changed.append(selection.changed)
+        if "debt" in selection.extras:
+            self.debt.append(selection.extras["debt"])
         if selection.keyframe is not None:
             self.keyframes.append(time)
         if "query" in selection.extras:

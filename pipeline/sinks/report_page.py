@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.selection import Header
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.sinks.header import version
+from foveate.pipeline.sinks.header import budget_of, version
 from foveate.pipeline.sinks.report_figures import Figures
 
 CLIP: Final = "@clip@"
@@ -47,7 +47,7 @@ def _summary(header: Header, figures: Figures) -> str:
         "Frames": f"{len(figures):,}",
         "Time": f"{figures.span:.1f} s",
         "Tokens": f"{sum(figures.tokens):,.0f}",
-        "Tokens a frame": f"{_mean(figures.tokens):.1f} of {header.config.get('budget', '?')}",
+        "Tokens a frame": f"{_mean(figures.tokens):.1f} of {_budget(header)}",
         "PSNR, mean": f"{_mean(figures.psnr):.1f} dB",
         "PSNR, worst": f"{min(figures.psnr, default=0):.1f} dB",
         "Keyframes": f"{len(figures.keyframes):,}",
@@ -56,6 +56,11 @@ def _summary(header: Header, figures: Figures) -> str:
         "Engine": str(header.config.get("engine", "?")),
     }
     return "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in known.items())
+
+
+def _budget(header: Header) -> str:
+    budget, average = budget_of(header)
+    return f"{budget or '?'}{' on average' if average else ''}"
 
 
 def _clip(figures: Figures, shown: int) -> str:
@@ -70,6 +75,7 @@ def _charts(figures: Figures) -> str:
         ("Tokens of each frame", figures.tokens, max(figures.tokens, default=1), "{:.0f}"),
         ("PSNR of what the model sees, in dB; 100 where that is the frame", figures.psnr, None, "{:.1f}"),
         ("Share of 32x32 tiles that changed", figures.changed, 1.0, "{:.0%}"),
+        *([("Debt: tokens ahead of the average", figures.debt, None, "{:.0f}")] if figures.debt else []),
     )
     return "".join(_chart(name, values, figures, top, form) for name, values, top, form in lines)
 

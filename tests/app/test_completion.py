@@ -40,7 +40,7 @@ def completed(file: Path, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["r"], ["run"]),
-        (["run", "--bud"], ["--budget"]),
+        (["run", "--bud"], ["--budget", "--budget-average"]),
         (["run", "--engine", ""], ["auto", "cpu", "cuda"]),
         (["run", "clip.mp4", "--allocation.str"], ["--allocation.strategy"]),
         (["live", "--rot"], ["--rotate"]),

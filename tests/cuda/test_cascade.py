@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,8 @@ class Pair:
         self._device, self._memory, self._stream = device, memory, stream
         self._settings = settings
         self._asked = asked(settings)
+        rated = settings.allocation.budget_average is not None
+        self._debt = memory.array("debt", (1,), np.int32, stream) if rated else None
         self.ours, self.theirs = Feedback(), Feedback()
         self._flow: Flow | None = None
         self.cascade: Cascade | None = None
@@ -138,7 +141,7 @@ class Pair:
             self._loaded = Loaded(self._memory, self._stream, state)
             arguments = self._device, self._loaded.pixels, self._settings, self.ours, self._stream
             flow = (lambda _: self._flow) if self._given else None
-            self.cascade = Cascade(*arguments, flow=flow, asked=self._asked)
+            self.cascade = Cascade(*arguments, flow=flow, asked=self._asked, debt=self._debt)
         fed = self.cascade.begin(state.update.frame.index, self._stream)
         self._loaded.load(state, fed, self.cascade.budget)
         self.cascade.prepare(self._stream)
@@ -336,6 +339,41 @@ def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> Non
             most = budgets[ours.index]
             for feedback in (pair.ours, pair.theirs):
                 feedback.set_budget(most)
+
+
+def owe_the_same(ours: Selection, theirs: Selection) -> None:
+    """Debt and price are integers, and places on one lattice."""
+    assert ours.extras == theirs.extras
+    assert set(ours.extras) == {"debt", "price"}
+
+
+@pytest.mark.parametrize("merge", [1, 2, 3])
+@pytest.mark.parametrize(("height", "width"), [(40, 33), (160, 290), (290, 820)])
+@pytest.mark.parametrize("average", [9, 30])
+def test_a_budget_that_is_an_average(pairs: Any, height: int, width: int, average: int, merge: int) -> None:
+    """Through cuts, keyframes, rest and averages that rise and fall; some below the number of roots."""
+    allocation = {"memory": "stream", "merge": merge, "budget_average": average, "burst": 3.5}
+    pair = pairs(Settings(allocation=allocation, change={"keyframe_interval": 5}))
+    averages = {3: 200, 5: 9, 9: 41}
+    for ours, theirs in pair.run(stirred(height, width, 14)):
+        agree(ours, theirs, f"frame {ours.index}")
+        owe_the_same(ours, theirs)
+        if ours.index in averages:
+            for feedback in (pair.ours, pair.theirs):
+                feedback.set_budget(averages[ours.index])
+
+
+def test_the_debt_outlasts_a_change_of_size(pairs: Any) -> None:
+    """The first frame of another size may not spend as if nothing had been."""
+    settings = Settings(allocation={"memory": "stream", "budget_average": 12})
+    frames = itertools.chain(stirred(160, 290, 2), stirred(192, 320, 9))
+    owed = 0
+    for ours, theirs in pairs(settings).run(replace(frame, index=index) for index, frame in enumerate(frames)):
+        agree(ours, theirs, f"frame {ours.index}")
+        owe_the_same(ours, theirs)
+        assert len(ours) <= min(4 * 12, 12 + 7 * 12 - owed)
+        owed = max(0, owed + len(ours) - 12)
+        assert ours.extras["debt"] == owed
 
 
 @pytest.mark.parametrize("kind", ["grey", "444"])

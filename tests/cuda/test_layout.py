@@ -43,6 +43,7 @@ def test_units_inside_the_picture(width: int, height: int, merge: int) -> None:
         ("Header", "cascade.cuh", layout.HEADER),
         ("Grid", "cascade.cuh", layout.GRID),
         ("Conclusion", "block.cuh", layout.CONCLUSION),
+        ("Rate", "allocate.cu", layout.RATE),
     ],
 )
 def test_structs_mirror_the_headers(name: str, header: str, dtype: np.dtype[Any]) -> None:
@@ -56,7 +57,7 @@ def test_structs_mirror_the_headers(name: str, header: str, dtype: np.dtype[Any]
         for kind, pointer, names in _FIELD.findall(code)
         for field in names.split(",")
     ]
-    kinds = {"int": np.int32, "float": np.float32, "pointer": np.uint64}
+    kinds = {"int": np.int32, "float": np.float32, "double": np.float64, "pointer": np.uint64}
     assert [(field, np.dtype(kinds[kind])) for field, kind in fields] == [
         (field, dtype[field]) for field in dtype.names or ()
     ]

@@ -8,6 +8,7 @@ const FIGURES = [
   ["Latency, p50", (s) => milliseconds(s.latency_p50)],
   ["Latency, p99", (s) => milliseconds(s.latency_p99)],
   ["Changed", (s) => (s.changed === null ? "–" : `${(100 * s.changed).toFixed(0)} %`)],
+  ["Tokens ahead", (s) => (s.debt === null ? "–" : s.debt.toLocaleString("en"))],
   ["Received", (s) => s.received.toLocaleString("en")],
   ["Dropped", (s) => s.dropped.toLocaleString("en")],
   ["Skipped in pauses", (s) => s.skipped.toLocaleString("en")],
