@@ -1,9 +1,9 @@
 """Rate control for stream memory: what a frame may spend where the budget is an average.
 
 A debt is kept of what was spent beyond the average R, at least 0. The price of a token rises with it, so that a change
-is paid for at once and what is left of it is refined later; and no frame may push the debt Q beyond D = 7 R. As the debt
-moves by what a frame spends less R, any W frames spend at most R W + D: a leaky bucket (Turner, "New directions in
-communications", 1986).
+is paid for at once and what is left of it is refined later; and no frame may push the debt Q beyond D = 7 R. As the
+debt moves by what a frame spends less R, any W frames spend at most R W + D: a leaky bucket (Turner, "New directions
+in communications", 1986).
 """
 
 from __future__ import annotations
