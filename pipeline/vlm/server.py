@@ -9,7 +9,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -78,7 +78,11 @@ class Server:
         self._wait = wait
 
     def stream(self, frames: Sequence[Shown], text: str, *, max_tokens: int = ANSWER) -> Iterator[str]:
-        """The answer to ``text`` about the pictures, piece by piece as it comes.
+        """The answer to ``text`` about the pictures, piece by piece as it comes; see ``stream_content``."""
+        return self.stream_content(content_of(frames, text), max_tokens=max_tokens)
+
+    def stream_content(self, content: Sequence[Mapping[str, Any]], *, max_tokens: int = ANSWER) -> Iterator[str]:
+        """The answer to a user's message of such ``content``, as OpenAI's protocol has it, piece by piece as it comes.
 
         What may pass (no connection, statuses such as 429 and 503) is tried four times, with growing pauses, as long as
         nothing of the answer has come. Raises ModelError, in one line.
@@ -86,7 +90,7 @@ class Server:
         body = json.dumps(
             {
                 "model": self._model,
-                "messages": [{"role": "user", "content": content_of(frames, text)}],
+                "messages": [{"role": "user", "content": list(content)}],
                 "max_tokens": max_tokens,
                 "stream": True,
             }
