@@ -16,6 +16,7 @@ from foveate.bench.footage import CELL, Plane
 from foveate.pipeline.selection import Selection
 
 Lods = NDArray[np.int8]  # [rows, columns]: the LOD at which each cell is shown; NOT_SHOWN without a token
+Tokens = NDArray[np.int32]  # [tokens, 3]: row and column of the top left cell, LOD; painted in this order
 
 NOT_SHOWN: Final = -1
 _PADDED = 32  # the levels are those of a picture padded to a multiple of this at least, by its edge
@@ -23,14 +24,24 @@ _UNSEEN = 128  # grey, before the first token
 _MOST = 60.0  # dB; one frame that is shown whole should not lift the mean of the others
 
 
+def tokens_of(selection: Selection) -> Tokens:
+    """Where the tokens of a selection are painted."""
+    reach = CELL << selection.lod.astype(np.int32)  # pixels
+    top, left = ((centre - reach // 2) // CELL for centre in (selection.y, selection.x))
+    return np.stack([top, left, selection.lod], axis=1).astype(np.int32)
+
+
+def lods_at(tokens: Tokens, grid: tuple[int, int]) -> Lods:
+    """The LOD of the last token over each cell of a grid of so many rows and columns."""
+    lods = np.full(grid, NOT_SHOWN, np.int8)
+    for top, left, lod in tokens.tolist():
+        lods[top : top + (1 << lod), left : left + (1 << lod)] = lod
+    return lods
+
+
 def lods_of(selection: Selection) -> Lods:
     """The LOD of the token over each cell of the picture."""
-    lods = np.full((-(-selection.height // CELL), -(-selection.width // CELL)), NOT_SHOWN, np.int8)
-    for x, y, lod in zip(selection.x.tolist(), selection.y.tolist(), selection.lod.tolist(), strict=True):
-        reach = 1 << lod  # cells
-        top, left = (y - CELL * reach // 2) // CELL, (x - CELL * reach // 2) // CELL
-        lods[top : top + reach, left : left + reach] = lod
-    return lods
+    return lods_at(tokens_of(selection), (-(-selection.height // CELL), -(-selection.width // CELL)))
 
 
 class ReaderPicture:

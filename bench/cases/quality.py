@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Final
@@ -20,18 +20,22 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from foveate.bench.case import Clip, file_clips
 from foveate.bench.cases.drift import drift_clip
+from foveate.bench.cases.picture_errors import Errors, errors_of, figures
 from foveate.bench.clips import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.footage import Footage, Picture, read_footage
+from foveate.bench.footage import Footage, read_footage
 from foveate.bench.painting import decibels, mean_square
-from foveate.bench.peers.methods import METHODS, STRATEGIES, Method, Shown
+from foveate.bench.peers.methods import METHODS, STRATEGIES
+from foveate.bench.peers.sent import Method, at_constant_rate, at_once
 from foveate.bench.record import clip_record, hand_out, origin, write_text
 from foveate.bench.table import standard_error
 
-_LUMA_WEIGHTS: Final = (6, 1, 1)  # of the squared errors of Y, Cb and Cr in psnr_yuv
+_COLUMNS: Final = ("tokens", "mean", "pooled", "worst", "R'G'B'", "SSIM", "constant rate")
 _FOOTNOTE: Final = (
-    "PSNR of luma in dB, in brackets of Y, Cb and Cr with squared errors weighted 6 : 1 : 1; mean over the frames, at "
-    "most 60 a frame. EVS and DTD show their first frame whole, RLT its first two: beyond the budget."
+    "Tokens per frame, all frames counted; PSNR of luma in dB, mean over the frames at most 60 a frame, of the pooled "
+    "squared error, and of the worst frame; mean PSNR of R'G'B'; SSIM of luma; and mean PSNR of luma for a reader that "
+    "reads the budget's tokens per frame, first in, first out. A peer that shows whole frames goes beyond the budget "
+    "only where these alone do."
 )
 _CLIPS: Final = ("pedestrians", "bunny")
 
@@ -64,7 +68,7 @@ def quality(
 
 
 def clip_quality(clip: Clip, methods: Mapping[str, Method], budget: int, frames: int) -> list[dict[str, Any]]:
-    """One case per method: PSNR of luma and of all planes, mean over the frames and each, and tokens per frame."""
+    """One case per method: how close the reader's picture comes, over the frames and in each, and tokens per frame."""
     footage = read_footage(clip.path, frames)
     about = clip_record(clip, len(footage.pictures))
     return [
@@ -76,46 +80,60 @@ def clip_quality(clip: Clip, methods: Mapping[str, Method], budget: int, frames:
 
 
 def method_quality(method: Method, footage: Footage, budget: int) -> dict[str, Any]:
-    """PSNR in dB; ``psnr_yuv`` weighs the squared errors of Y, Cb and Cr by 6 : 1 : 1.
+    """What two readers know: one that has read all of a frame when it ends, and under ``constant_rate`` one that reads
+    K tokens per frame, first in, first out.
 
     ``tokens_per_frame`` is the mean over all frames, ``later_tokens`` over all but the first.
     """
-    luma: list[float] = []
-    yuv: list[float] = []
+    errors: list[Errors] = []
     tokens: list[int] = []
-    for picture, shown in zip(footage.pictures, method(footage, budget), strict=True):
-        errors = _errors(picture, shown)
-        luma.append(decibels(errors[0]))
-        yuv.append(decibels(fmean(errors, _LUMA_WEIGHTS)))
+    for picture, shown in zip(footage.pictures, at_once(method(footage, budget), footage), strict=True):
+        errors.append(errors_of(picture, shown.planes))
         tokens.append(shown.tokens)
-    return {
-        "psnr_luma": fmean(luma),
-        "psnr_yuv": fmean(yuv),
-        "psnr_luma_least": min(luma),
-        "psnr_luma_last": luma[-1],
+    measured = figures(errors)
+    measured["samples"]["tokens"] = tokens
+    return measured | {
         "tokens_per_frame": fmean(tokens),
         "later_tokens": fmean(tokens[1:] or tokens),
-        "samples": {"psnr_luma": luma, "psnr_yuv": yuv, "tokens": tokens},
+        "tokens": sum(tokens),
+        "constant_rate": _constant_rate(method, footage, budget, errors, tokens),
     }
 
 
-def _errors(picture: Picture, shown: Shown) -> list[float]:
-    return [mean_square(plane, true) for plane, true in zip(shown.planes, picture.planes, strict=True)]
+def _constant_rate(
+    method: Method, footage: Footage, budget: int, errors: Sequence[Errors], tokens: Sequence[int]
+) -> dict[str, Any]:
+    """The same as at once where no frame exceeds the budget: then nothing has to be painted again."""
+    if max(tokens) > budget:
+        shown = at_constant_rate(method(footage, budget), footage, budget)
+        late = [
+            mean_square(each.planes[0], picture.luma) for picture, each in zip(footage.pictures, shown, strict=True)
+        ]
+    else:
+        late = [each.luma for each in errors]
+    luma = [decibels(error) for error in late]
+    return {"psnr_luma": fmean(luma), "psnr_luma_pooled": decibels(fmean(late)), "psnr_luma_least": min(luma)}
 
 
 def markdown_table(record: Mapping[str, Any]) -> str:
-    """One row per method, one column per clip: luma PSNR, and in brackets that of all planes, in dB."""
-    cases: Iterable[Mapping[str, Any]] = record["cases"]
-    cells = {(case["method"], case["clip"]): case for case in cases}
-    methods, clips = (list(dict.fromkeys(pair[place] for pair in cells)) for place in (0, 1))
-    lines = [f"| method | {' | '.join(clips)} |", "|---" * (len(clips) + 1) + "|"]
-    for method in methods:
-        lines.append(f"| {method} | {' | '.join(_cell(cells[method, clip]) for clip in clips)} |")
-    return "\n".join([*lines, "", _FOOTNOTE]) + "\n"
+    """For each clip, one row per method."""
+    cases: Sequence[Mapping[str, Any]] = record["cases"]
+    parts = []
+    for clip in dict.fromkeys(case["clip"] for case in cases):
+        parts += [f"| {clip} | {' | '.join(_COLUMNS)} |", "|---" * (len(_COLUMNS) + 1) + "|"]
+        parts += [f"| {case['method']} | {' | '.join(_cells(case))} |" for case in cases if case["clip"] == clip]
+        parts.append("")
+    return "\n".join([*parts, _FOOTNOTE]) + "\n"
 
 
-def _cell(case: Mapping[str, Any]) -> str:
-    return f"{case['psnr_luma']:.1f} ({case['psnr_yuv']:.1f})"
+def _cells(case: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{case['tokens_per_frame']:.0f}",
+        *(f"{case[f'psnr_luma{kind}']:.1f}" for kind in ("", "_pooled", "_least")),
+        f"{case['psnr_rgb']:.1f}",
+        f"{case['ssim']:.3f}",
+        f"{case['constant_rate']['psnr_luma']:.1f}",
+    ]
 
 
 def _samples() -> list[Clip]:

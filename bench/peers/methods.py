@@ -1,46 +1,43 @@
-"""Every way of choosing tokens that the quality measure compares, as the pictures its reader holds."""
+"""Every way of choosing tokens that the quality measure compares, by name."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 
-from foveate.bench.footage import CELL, Footage, Plane
-from foveate.bench.painting import NOT_SHOWN, ReaderPicture, downscaled, lods_of
-from foveate.bench.peers.baselines import BASELINES
+from foveate.bench.footage import CELL, Footage
+from foveate.bench.painting import downscaled, tokens_of
+from foveate.bench.peers.cells import Mask
+from foveate.bench.peers.changes import dtd, evs, evs_causal, rlt
+from foveate.bench.peers.outliers import stc, vidcom2
+from foveate.bench.peers.plain import random, saliency, uniform
+from foveate.bench.peers.reconstruction import gazing, replenishment
+from foveate.bench.peers.sent import Method, Sent, of_mask
 from foveate.bench.texture import Texture
 from foveate.pipeline.settings import AllocationSettings
 from foveate.pipeline.stream import open_stream
 
 
-class Shown(NamedTuple):
-    """What the reader holds after a frame: Y, Cb, Cr as in Picture, valid until the next; and what it was sent."""
-
-    planes: tuple[Plane, ...]
-    tokens: int
-
-
-Method = Callable[[Footage, int], Iterator[Shown]]
+def cells(choose: Callable[[Footage, int], list[Mask]], footage: Footage, budget: int) -> Iterator[Sent]:
+    """What a peer sends that chooses cells of the true frames."""
+    for picture, mask in zip(footage.pictures, choose(footage, budget), strict=True):
+        yield of_mask(picture.planes, mask)
 
 
-def baseline(name: str, footage: Footage, budget: int) -> Iterator[Shown]:
-    """One of BASELINES, which chooses cells of the true frames."""
-    reader = ReaderPicture(footage.shapes)
-    for picture, mask in zip(footage.pictures, BASELINES[name](footage, budget), strict=True):
-        reader.paint(picture.planes, np.where(mask, 0, NOT_SHOWN).astype(np.int8))
-        yield Shown(tuple(reader.planes), int(mask.sum()))
-
-
-def downscale(footage: Footage, budget: int) -> Iterator[Shown]:
+def downscale(footage: Footage, budget: int) -> Iterator[Sent]:
     """The whole frame resized so that it has at most K patches, of a shape as close as they allow."""
-    rows, columns = patches_like(footage.pictures[0].luma.shape, budget)
+    height, width = footage.pictures[0].luma.shape
+    rows, columns = patches_like((height, width), budget)
+    coarser = 0.5 * math.log2(height * width / (rows * columns * CELL * CELL))
+    whole = of_mask((), np.ones(footage.grid, np.bool_))
     for picture in footage.pictures:
         luma = downscaled(picture.luma, rows * CELL, columns * CELL)
         chroma = (downscaled(plane, rows * CELL // 2, columns * CELL // 2) for plane in (picture.cb, picture.cr))
-        yield Shown((luma, *chroma), rows * columns)
+        yield Sent((luma, *chroma), whole.tokens, rows * columns / len(whole.tokens), max(coarser, 0.0))
 
 
 def patches_like(shape: tuple[int, ...], budget: int) -> tuple[int, int]:
@@ -51,15 +48,12 @@ def patches_like(shape: tuple[int, ...], budget: int) -> tuple[int, int]:
     return rows, min(-(-width // CELL), max(1, budget // rows))
 
 
-def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Shown]:
+def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Sent]:
     """Foveate, under the settings of ``options``. Its tokens show the texture, which is close to the true frame."""
-    reader = ReaderPicture(footage.shapes)
     with open_stream(footage.path, budget=budget, source={"frames": len(footage.pictures)}, **options) as stream:
         texture = Texture(stream.settings.change.threshold)
         for picture, selection in zip(footage.pictures, stream, strict=True):
-            planes = texture.show(picture, selection.keyframe is not None)
-            reader.paint(planes, lods_of(selection))
-            yield Shown(tuple(reader.planes), len(selection))
+            yield Sent(texture.show(picture, selection.keyframe is not None), tokens_of(selection))
 
 
 def _plain(memory: str) -> dict[str, Any]:
@@ -67,14 +61,29 @@ def _plain(memory: str) -> dict[str, Any]:
     return {"score": {"enabled": False}, "allocation": {"memory": memory, "min_gain": 0.0}}
 
 
-METHODS: Final[Mapping[str, Method]] = {
+PEERS: Final[Mapping[str, Method]] = {
     "downscale": downscale,
-    **{name: partial(baseline, name) for name in BASELINES},
+    "uniform": partial(cells, uniform),
+    "random": partial(cells, random),
+    "saliency": partial(cells, saliency),
+    "EVS": partial(cells, evs),
+    "EVS, causal": partial(cells, evs_causal),
+    "DTD": partial(cells, dtd),
+    "RLT": partial(cells, rlt),
+    "VidCom2": partial(cells, vidcom2),
+    "STC": partial(cells, stc),
+    "conditional replenishment": replenishment,
+    "AutoGaze-like": gazing,
+}
+
+OURS: Final[Mapping[str, Method]] = {
     "Foveate, frame, scores off": partial(ours, _plain("frame")),
     "Foveate, stream, scores off": partial(ours, _plain("stream")),
     "Foveate, frame": partial(ours, {"allocation": {"memory": "frame"}}),
     "Foveate, stream": partial(ours, {"allocation": {"memory": "stream"}}),
 }
+
+METHODS: Final[Mapping[str, Method]] = {**PEERS, **OURS}
 
 STRATEGIES: Final[Mapping[str, Method]] = {
     f"{name}, {memory}": partial(ours, {"allocation": {"strategy": name, "memory": memory}})

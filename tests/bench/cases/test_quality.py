@@ -12,7 +12,7 @@ from foveate.bench.case import Clip
 from foveate.bench.cases.drift import drifting
 from foveate.bench.cases.quality import clip_quality, main, markdown_table, method_quality
 from foveate.bench.footage import Footage
-from foveate.bench.peers.methods import METHODS, STRATEGIES, baseline, downscale, patches_like
+from foveate.bench.peers.methods import METHODS, PEERS, STRATEGIES, downscale, patches_like
 from foveate.pipeline.settings import AllocationSettings
 
 Make = Callable[..., Footage]
@@ -20,7 +20,7 @@ Make = Callable[..., Footage]
 
 def test_uniform_shows_its_cells_and_never_the_rest(footage_of_cells: Make) -> None:
     footage = footage_of_cells([[138, 148]], [[138, 158]])
-    measured = method_quality(lambda clip, budget: baseline("uniform", clip, budget), footage, 1)
+    measured = method_quality(PEERS["uniform"], footage, 1)
     # Cell 0 is exact; cell 1 stays at 128: mean squares 400 / 2 and 900 / 2, 10 log10(65025 / 200) and of 450.
     assert measured["samples"]["psnr_luma"] == pytest.approx([25.12, 21.60], abs=0.01)
     assert measured["psnr_luma"] == pytest.approx(23.36, abs=0.01)
@@ -46,9 +46,9 @@ def test_downscale_keeps_the_shape_and_the_budget(
 
 
 def test_downscale_of_a_plain_picture_is_exact(footage_of_cells: Make) -> None:
-    (shown,) = downscale(footage_of_cells([[77] * 4] * 4), 4)
-    assert shown.tokens == 4
-    assert (shown.planes[0] == 77).all()
+    (sent,) = downscale(footage_of_cells([[77] * 4] * 4), 4)
+    assert (sent.size, sent.coarser) == (4, 1.0)
+    assert (sent.planes[0] == 77).all()
 
 
 def test_every_method_measures_a_clip(tiny_clip: Path) -> None:
@@ -56,10 +56,19 @@ def test_every_method_measures_a_clip(tiny_clip: Path) -> None:
     assert [case["method"] for case in cases] == list(METHODS)
     assert all(len(case["samples"]["psnr_luma"]) == 6 for case in cases)
     held = {case["method"]: case["samples"]["tokens"] for case in cases}
-    whole = {"EVS": 1, "DTD": 1, "RLT": 2}  # first frames shown whole; thresholds keep the budget on average
-    for method, tokens in held.items():
-        later = tokens[whole.get(method, 0) :]
-        assert sum(later) <= 8 * len(later), method
+    totals = {method: sum(tokens) for method, tokens in held.items()}
+    assert totals.pop("VidCom2") <= 6 * 8.5  # which rounds each frame's share
+    assert all(total <= 6 * 8 for total in totals.values()), totals
+    assert all(max(tokens) <= 8 for method, tokens in held.items() if method.startswith("Foveate"))
+
+
+def test_a_reader_of_constant_rate_waits_for_a_frame_shown_whole(footage_of_cells: Make) -> None:
+    footage = footage_of_cells(*[[[10, 20, 30, 40]]] * 4)
+    assert method_quality(PEERS["EVS"], footage, 1)["psnr_luma"] == 60
+    late = method_quality(PEERS["EVS"], footage, 1)["constant_rate"]
+    # One more of the four cells in each frame; the others stay at 128. 10 log10(65025 / ((108^2 + 98^2 + 88^2) / 4)).
+    assert late["psnr_luma_least"] == pytest.approx(9.53, abs=0.01)
+    assert method_quality(PEERS["conditional replenishment"], footage, 1)["constant_rate"]["psnr_luma"] < 60
 
 
 def test_the_command(tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +77,7 @@ def test_the_command(tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     record = json.loads(capsys.readouterr().out)
     assert {case["clip"] for case in record["cases"]} == {"tiny"}
     assert table.read_text() == markdown_table(record)
-    assert table.read_text().startswith("| method | tiny |\n|---|---|\n| downscale | ")
+    assert table.read_text().startswith("| tiny | tokens | mean | pooled | worst |")
 
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
