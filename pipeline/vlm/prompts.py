@@ -27,13 +27,12 @@ class Prompt(NamedTuple):
 def prompt_of(model: Any, ids: Sequence[int], frames: Sequence[Groups]) -> Prompt:
     """The prompt ``ids``, which hold the image token once for each of ``frames``, with their groups in place of it.
 
-    Gemma 4's groups stand between the marks that its processor puts around a picture.
-    Raises ValueError where it stands more or less often.
+    They stand between the model's ``marks``. Raises ValueError where it stands more or less often.
     """
     image = model.config.image_token_id
     if (count := list(ids).count(image)) != len(frames):
         raise ValueError(f"the prompt must hold one picture for each of {len(frames)} frames, got {count}")
-    before, after = _marks(model)
+    before, after = marks(model)
     kept: list[bool] = []
     whole: list[int] = []
     following = iter(frames)
@@ -52,7 +51,7 @@ def prompt_of(model: Any, ids: Sequence[int], frames: Sequence[Groups]) -> Promp
     return Prompt(every[:, mask], _positions(model, every, types, frames, mask), types[:, mask])
 
 
-def _marks(model: Any) -> tuple[list[int], list[int]]:
+def marks(model: Any) -> tuple[list[int], list[int]]:
     """Tokens that stand before and behind a picture, where the model's chat template leaves them to its processor."""
     config = model.config
     return ([config.boi_token_id], [config.eoi_token_id]) if config.model_type == "gemma4" else ([], [])

@@ -14,7 +14,7 @@ from foveate.pipeline.vlm.context import Context
 from foveate.pipeline.vlm.conversation import Conversation
 from foveate.pipeline.vlm.eviction import droppable
 from foveate.pipeline.vlm.groups import Groups
-from foveate.pipeline.vlm.prompts import Prompt, prompt_of
+from foveate.pipeline.vlm.prompts import Prompt, marks, prompt_of
 from foveate.pipeline.vlm.towers import Tower
 
 _LATE: Final = 99_999.9  # seconds; earlier times have no more digits
@@ -57,7 +57,7 @@ class Reader:
     def length(self, text: str, pictures: int = 0) -> int:
         """Language-model tokens of a first turn with ``text`` and so many ``pictures``, without their groups."""
         ids = self._tokenizer(self._rendered([self._question([_LATE] * pictures, text)]), add_special_tokens=False)
-        return len(ids["input_ids"]) - pictures
+        return len(ids["input_ids"]) + pictures * (sum(map(len, marks(self._model))) - 1)
 
     def inputs(self, selections: Sequence[Selection], text: str) -> dict[str, Any]:
         """What ``model(...)`` and ``model.generate(...)`` take, for one turn of a user.

@@ -39,5 +39,7 @@ def pixel_rows(patches: NDArray[np.uint8], mean: Sequence[float], std: Sequence[
 
 def _normalised(patches: NDArray[np.uint8], mean: Sequence[float], std: Sequence[float]) -> NDArray[np.float32]:
     scaled = patches.astype(np.float32)
+    if not np.any(mean) and np.all(np.equal(std, 1)):  # as Gemma 4's, which does not normalise, but only scales
+        return scaled * np.float32(1 / 255)
     # Mean and deviation are scaled to 0..255 first, as the processors do to save a pass; rounding follows theirs.
     return (scaled - np.asarray(mean, np.float32) * np.float32(255)) / (np.asarray(std, np.float32) * np.float32(255))

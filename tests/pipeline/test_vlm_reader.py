@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from foveate.pipeline import open_stream
@@ -83,6 +84,32 @@ def test_the_prompt_holds_the_template_the_times_and_the_groups(reader: Reader) 
     said = reader._tokenizer.decode(kept)
     marks = reader._tokenizer.decode([BEFORE, BEHIND]) if reader.merge == 3 else ""
     assert said == f"<start>user:<0.0 seconds>{marks}<0.0 seconds>{marks}why?<end><start>assistant:"
+
+
+@pytest.mark.parametrize("family", ["gemma4", "gemma4_e"])
+@torch.no_grad()
+def test_gemma_4_is_given_what_its_own_processor_makes(family: str) -> None:
+    """Of a picture all groups of which are chosen: the same prompt, and the same logits but for rounding.
+
+    The processor fills every picture up to 2,520 patches. So the tower's averages, float32 in any model, are sums of
+    more terms, which differ in the last bit; all else is float64.
+    """
+    pytest.importorskip("torchvision", reason="needs torchvision")
+    from tests.models.folder import gemma4_processor
+
+    model, made, selection = model_of(family).double(), gemma4_processor(), whole(1, 3)
+    picture = np.zeros((selection.height, selection.width, 3), np.uint8)
+    for patch, x, y in zip(selection.patches, selection.x.tolist(), selection.y.tolist(), strict=True):
+        picture[y - 8 : y + 8, x - 8 : x + 8] = patch
+    asked = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "why?"}]}]
+    text = made.apply_chat_template(asked, add_generation_prompt=True, tokenize=False)
+    usual = made(text=[text], images=[[picture]], return_tensors="pt", add_special_tokens=False)
+    reader = Reader(model, made, stamp="")
+    ours = reader.inputs([selection], "why?")
+    assert (ours["input_ids"] == usual["input_ids"]).all()
+    assert (ours["position_ids"] == torch.arange(ours["input_ids"].shape[1])).all()
+    assert (model(**ours).logits - model(**usual).logits).abs().max() <= 5e-6
+    assert reader.length("why?", 1) == ours["input_ids"].shape[1] - 24
 
 
 def test_an_answer_comes_in_pieces_and_may_be_left(reader: Reader) -> None:
