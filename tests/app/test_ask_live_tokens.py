@@ -40,7 +40,8 @@ class Turn:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {family: model_folder(tmp_path_factory.mktemp(family), family) for family in ("qwen2_5_vl", "qwen3_5")}
+    families = ("qwen2_5_vl", "qwen3_5", "gemma4", "gemma4_e")
+    return {family: model_folder(tmp_path_factory.mktemp(family), family) for family in families}
 
 
 @pytest.fixture
@@ -86,6 +87,26 @@ def test_of_a_file_the_newest_token_of_each_cell_is_given(
     said = capsys.readouterr().err.splitlines()[1]
     told = f"{turn.groups:,} live of {owners.given:,} selected of {whole:,} language-model tokens"
     assert re.fullmatch(rf"{frames} frames, 0\.0 to \d+\.\d s: {told} \(\d+\.\d%\)", said)
+
+
+@pytest.mark.parametrize("family", ["gemma4", "gemma4_e"])
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_gemma_4_is_given_groups_of_nine(
+    family: str, memory: str, folders: dict[str, Path], turns: list[Turn], samples: Path, capsys: Any
+) -> None:
+    """Of 16 x 12 groups of 48 pixels, each a token of the language model."""
+    path = str(samples / "pedestrians.mp4")
+    flags = ["--model", str(folders[family]), "--memory", memory, "--frames", "3", "--max-tokens", "3"]
+    assert main(["ask", path, "What is it?", *flags]) == 0
+    allocation = {"merge": 3, "memory": memory}
+    owners = Owners(3)
+    with open_stream(path, budget=9 * 68, allocation=allocation, source={"fps": 1.0, "frames": 3}) as stream:
+        for selection in stream:
+            owners.add(selection)
+    (turn,) = turns
+    assert turn.groups == (owners.given if memory == "frame" else len(owners.live))
+    told = capsys.readouterr().err.splitlines()[1]
+    assert "of 576 language-model tokens" in told
 
 
 def test_the_readme_shows_what_it_says(

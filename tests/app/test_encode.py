@@ -27,7 +27,7 @@ def line(capsys: pytest.CaptureFixture[str]) -> str:
     return only
 
 
-@pytest.fixture(scope="module", params=["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "glm4v", "video_llama_3"])
+@pytest.fixture(scope="module", params=["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "glm4v", "video_llama_3", "gemma4"])
 def tower_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model, and its pictures' mean and deviation, as transformers keeps them."""
     transformers = pytest.importorskip("transformers", minversion="5.18", reason="needs the extra vlm")
@@ -36,7 +36,9 @@ def tower_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
     made = tmp_path_factory.mktemp(request.param)
     model_of(request.param).save_pretrained(made)
-    transformers.Qwen2VLImageProcessor(image_mean=[0.5, 0.4, 0.3], image_std=[0.25, 0.3, 0.35]).save_pretrained(made)
+    name = "Gemma4ImageProcessor" if request.param == "gemma4" else "Qwen2VLImageProcessor"
+    made_of = getattr(transformers, name)(image_mean=[0.5, 0.4, 0.3], image_std=[0.25, 0.3, 0.35])
+    made_of.save_pretrained(made)
     return made
 
 
@@ -46,7 +48,7 @@ def test_they_are_the_towers_of_each_frame(tower_folder: Path, memory: str, clip
     import transformers
 
     from foveate.pipeline.vlm.groups import Groups
-    from foveate.pipeline.vlm.rows import channel_rows, resampled
+    from foveate.pipeline.vlm.rows import channel_rows, pixel_rows, resampled
     from foveate.pipeline.vlm.towers import Tower
 
     out = tmp_path / "emb.npz"
@@ -54,25 +56,27 @@ def test_they_are_the_towers_of_each_frame(tower_folder: Path, memory: str, clip
     assert main(["run", clip, *flags, "--out", str(out)]) == 0
     ((header, arrays),) = read_shards(out)
     assert header["config"]["encode"] == str(tower_folder)
-    assert header["config"]["allocation"]["merge"] == 2
 
     model = transformers.AutoModelForImageTextToText.from_pretrained(tower_folder, dtype="auto").eval()
     tower = Tower(model.to("cuda" if torch.cuda.is_available() else "cpu"))
-    source: Any = {"source": {"frames": FRAMES}, "budget": 60, "allocation": {"merge": 2, "memory": memory}}
+    merge = 3 if "gemma4" in tower_folder.name else 2
+    assert header["config"]["allocation"]["merge"] == merge
+    source: Any = {"source": {"frames": FRAMES}, "budget": 60, "allocation": {"merge": merge, "memory": memory}}
     with open_stream(clip, patches=True, **source) as stream:
         selections = list(stream)
     assert arrays["embeddings"].dtype == np.float32
-    assert arrays["embeddings"].shape == (sum(map(len, selections)) // 4, 32)
+    each, mean, std = merge**2, (0.5, 0.4, 0.3), (0.25, 0.3, 0.35)
+    assert arrays["embeddings"].shape == (sum(map(len, selections)) // each, 32)
     for number, selection in enumerate(selections):
-        groups = Groups.of(selection, 2)
+        groups = Groups.of(selection, merge)
         assert len(groups) > 1
         patches = resampled(selection.patches[groups.order], tower.patch)
-        rows = torch.from_numpy(channel_rows(patches, (0.5, 0.4, 0.3), (0.25, 0.3, 0.35), tower.frames))
-        expected = tower.encode(rows, [groups]).pooler_output[0].cpu().numpy()
-        start, end = arrays["offsets"][number : number + 2] // 4
+        made = pixel_rows(patches, mean, std) if merge == 3 else channel_rows(patches, mean, std, tower.frames)
+        expected = tower.encode(torch.from_numpy(made), [groups]).pooler_output[0].cpu().numpy()
+        start, end = arrays["offsets"][number : number + 2] // each
         found = arrays["embeddings"][start:end]
         for place, row in enumerate(expected):  # of the tower, which goes row by row
-            own = groups.order[4 * place] // 4  # of the tokens, which go coarse to fine
+            own = groups.order[each * place] // each  # of the tokens, which go coarse to fine
             np.testing.assert_array_equal(found[own], row)
 
 

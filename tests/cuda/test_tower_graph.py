@@ -20,12 +20,12 @@ def test_a_graph_needs_a_card_and_a_tower_without_windows() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("family", ["qwen2_vl", "qwen3_vl", "qwen3_5", "video_llama_3"])
+@pytest.mark.parametrize("family", ["qwen2_vl", "qwen3_vl", "qwen3_5", "video_llama_3", "gemma4"])
 def test_frames_of_several_sizes_one_after_the_other(family: str) -> None:
     tower = Tower(model_of(family).cuda())
     graph = TowerGraph(tower)
     for chosen in (CHOSEN, CHOSEN[:3], [1, 5, 20], list(range(24)), CHOSEN):
-        selection = part_of(whole(len(chosen)), chosen)
+        selection = part_of(whole(len(chosen), tower.merge), chosen)
         groups = Groups.of(selection, tower.merge)
         rows = rows_of(tower, selection, groups)
         found, expected = graph.encode(rows, groups), tower.encode(rows, [groups])
@@ -38,8 +38,8 @@ def test_frames_of_several_sizes_one_after_the_other(family: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("family", MAKERS)
 def test_towers_see_the_same_on_a_card(family: str) -> None:
-    selection = part_of(whole(5), CHOSEN)
     on_host = Tower(model_of(family))
+    selection = part_of(whole(5, on_host.merge), CHOSEN)
     groups = Groups.of(selection, on_host.merge)
     rows = rows_of(on_host, selection, groups)
     expected = on_host.encode(rows, [groups]).pooler_output[0]
@@ -55,7 +55,7 @@ def test_compiled_blocks_give_the_same() -> None:
     tower = Tower(model_of("qwen3_vl").cuda())
     graph = TowerGraph(tower, compiled=True)
     for chosen in (CHOSEN, [1, 5, 20]):
-        selection = part_of(whole(len(chosen)), chosen)
+        selection = part_of(whole(len(chosen), tower.merge), chosen)
         groups = Groups.of(selection, tower.merge)
         rows = rows_of(tower, selection, groups)
         found, expected = graph.encode(rows, groups), tower.encode(rows, [groups])

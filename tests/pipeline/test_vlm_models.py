@@ -426,3 +426,7 @@ def test_rows_made_on_a_device_are_the_same(count: int) -> None:
     found = device_rows.channel_rows(torch.from_numpy(patches), MEAN, STD, 2)
     assert found.shape == (count, 1536)
     assert np.abs(found.numpy() - channel_rows(patches, MEAN, STD, 2)).max(initial=0) <= 1e-6  # a product, rounded
+    for mean, std in ((MEAN, STD), ((0.0,) * 3, (1.0,) * 3)):
+        found = device_rows.pixel_rows(torch.from_numpy(patches), mean, std)
+        assert found.shape == (count, 768)
+        assert np.abs(found.numpy() - pixel_rows(patches, mean, std)).max(initial=0) <= 1e-6
