@@ -35,12 +35,16 @@ class ModelFolder(NamedTuple):
         if not self.path.is_dir():
             raise SettingsError(f"{self.flag} must be a folder with a model, got {str(self.path)!r}{self.otherwise}")
         try:
-            kind = json.loads(small_text(self.path / "config.json")).get("model_type")
+            config = json.loads(small_text(self.path / "config.json"))
+            kind, vision = config.get("model_type"), config.get("vision_config")
         except FileNotFoundError:
             raise SettingsError(f"{self.flag} {self.path} holds no config.json, so no model of transformers") from None
         except (OSError, ValueError, AttributeError) as error:
             raise self._cannot_load(error, "config.json: ") from None
-        if kind not in self.further and (why := refusal(kind)) is not None:
+        if (
+            kind not in self.further
+            and (why := refusal(kind, vision if isinstance(vision, dict) else None)) is not None
+        ):
             raise ModelError(f"{self.path}: {why}{self.besides}")
         return str(kind)
 

@@ -25,8 +25,8 @@ from foveate.pipeline.vlm.towers import Tower
 class Gemma4Tower(Tower):
     """The vision tower of a Gemma 4 model.
 
-    It has seen at most 1,120 groups of a picture in training. Its position table is read at the entries of the cell
-    that holds a token's centre, and between two of them where the centre of a coarse token lies between two cells.
+    Its position table is read at the entries of the cell that holds a token's centre, and between two of them where the
+    centre of a coarse token lies between two cells.
     """
 
     def __init__(self, model: Any) -> None:

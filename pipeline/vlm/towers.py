@@ -30,7 +30,8 @@ class Tower:
     def __new__(cls, model: Any) -> Tower:
         """Raises ValueError, in one line, for a model that does not fit."""
         kind = getattr(model.config, "model_type", type(model).__name__)
-        if (why := refusal(kind)) is not None:
+        vision = getattr(model.config, "vision_config", None)
+        if (why := refusal(kind, vision.to_dict() if vision is not None else None)) is not None:
             raise ValueError(why)
         if kind == "gemma4":
             from foveate.pipeline.vlm.gemma4 import Gemma4Tower  # which is a Tower itself

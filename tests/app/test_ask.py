@@ -191,6 +191,10 @@ def test_too_many_tokens_for_the_model_are_one_line(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
+        (
+            '{"model_type": "llava", "vision_config": {"patch_size": 14}}',
+            "models of type 'llava' (patches of 14 pixels) do not fit; those of qwen2_vl, qwen2_5_vl, ",
+        ),
         ('{"model_type": "llava"}', "models of type 'llava' do not fit; those of qwen2_vl, qwen2_5_vl, "),
         ("{", "cannot be loaded: config.json: Expecting property name"),
         ('{"model_type": "qwen2_5_vl"}', "cannot be loaded"),

@@ -369,6 +369,21 @@ def test_other_models_are_refused() -> None:
         Tower(model)
 
 
+def test_a_refusal_tells_what_the_model_is_and_what_fits() -> None:
+    from foveate.pipeline.vlm.families import refusal
+
+    said = refusal("llava", {"patch_size": 14, "image_size": 336})
+    assert said is not None
+    assert said.startswith("models of type 'llava' (patches of 14 pixels) do not fit; those of qwen2_vl, ")
+    said = refusal("idefics9", {"patch_size": 12, "spatial_merge_size": 4})
+    assert said is not None
+    assert said.startswith("models of type 'idefics9' (patches of 12 pixels, merged 4x4) do not fit; those of ")
+    said = refusal("gemma4", {"patch_size": 16, "pooling_kernel_size": 4})
+    assert said == "models of type 'gemma4' with patches merged 4x4 do not fit; merged 2x2 and 3x3 they do"
+    assert refusal("gemma4", {"pooling_kernel_size": 3}) is None
+    assert refusal("qwen3_vl", {"spatial_merge_size": 2, "patch_size": [16]}) is None
+
+
 def test_a_prompt_needs_a_place_for_each_frame(model: Any) -> None:
     with pytest.raises(ValueError, match="one picture for each of 1 frames, got 2"):
         prompt_of(model, [1, IMAGE, 2, IMAGE], [Groups.of(whole(), 2)])
