@@ -52,6 +52,11 @@ def grey_frame(luma: NDArray[np.uint8]) -> av.VideoFrame:
     return av.VideoFrame.from_ndarray(planes, format="yuv420p")
 
 
+def colour_frame(rgb: NDArray[np.uint8]) -> av.VideoFrame:
+    """A yuv420p frame of ``rgb``, uint8[H, W, 3] of even sides."""
+    return av.VideoFrame.from_ndarray(rgb, format="rgb24").reformat(format="yuv420p")
+
+
 def looped(source: Path, target: Path, times: int) -> int:
     """Write the packets of ``source`` ``times`` times, one after the other in time. Returns the number of packets.
 

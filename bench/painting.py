@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import av
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,18 @@ def downscaled(plane: Plane, height: int, width: int) -> Plane:
     """``plane`` resized to ``height`` x ``width`` by area, and enlarged again bilinearly."""
     small = cv2.resize(plane, (width, height), interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.resize(small, plane.shape[::-1], interpolation=cv2.INTER_LINEAR), np.uint8)
+
+
+def rgb_of(planes: Sequence[Plane]) -> Plane:
+    """Y, Cb and Cr as R'G'B', uint8[H, W, 3], as libswscale converts them."""
+    height, width = planes[0].shape
+    frame = av.VideoFrame(width + width % 2, height + height % 2, "yuv420p")
+    for plane, values in zip(frame.planes, planes, strict=True):
+        rows = np.zeros((plane.height, plane.line_size), np.uint8)
+        down, across = plane.height - values.shape[0], plane.line_size - values.shape[1]
+        rows[:] = np.pad(values, ((0, down), (0, across)), mode="edge")
+        plane.update(rows.tobytes())
+    return np.asarray(frame.to_ndarray(format="rgb24")[:height, :width], np.uint8)
 
 
 def mean_square(shown: Plane, true: Plane) -> float:

@@ -56,6 +56,23 @@ def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[
             yield Sent(texture.show(picture, selection.keyframe is not None), tokens_of(selection))
 
 
+def whole(footage: Footage, budget: int) -> Iterator[Sent]:
+    """Every cell of every frame, whatever the budget: what the others are compared with."""
+    for picture in footage.pictures:
+        yield of_mask(picture.planes, np.ones(footage.grid, np.bool_))
+
+
+def with_queries(*queries: str) -> dict[str, Method]:
+    """For pictures that a model reads: the whole frame, the strongest peers, and Foveate without and with queries."""
+    chosen: dict[str, Method] = {"whole frame": whole}
+    chosen |= {name: PEERS[name] for name in _STRONGEST}
+    for memory in ("frame", "stream"):
+        for query in ((), *((query,) for query in queries)):
+            name = ", ".join([f"Foveate, {memory}", *(f"--query {text}" for text in query)])
+            chosen[name] = partial(ours, {"allocation": {"memory": memory}, "query": query})
+    return chosen
+
+
 def _plain(memory: str) -> dict[str, Any]:
     """No weights: only the reconstruction error decides."""
     return {"score": {"enabled": False}, "allocation": {"memory": memory, "min_gain": 0.0}}
@@ -75,6 +92,8 @@ PEERS: Final[Mapping[str, Method]] = {
     "conditional replenishment": replenishment,
     "AutoGaze-like": gazing,
 }
+
+_STRONGEST: Final = ("downscale", "EVS, causal", "conditional replenishment", "AutoGaze-like")
 
 OURS: Final[Mapping[str, Method]] = {
     "Foveate, frame, scores off": partial(ours, _plain("frame")),

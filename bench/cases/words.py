@@ -1,0 +1,134 @@
+"""How many words an OCR model reads in what a reader of the tokens holds. Needs foveate[ocr]:
+
+python -m foveate.bench.cases.words --out words.json
+
+The clips are drawn, so the words are known. A run that was ended goes on in the same file.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import tyro
+from tyro.conf import arg
+
+from foveate.bench.case import Clip
+from foveate.bench.encoding import LOSSLESS, colour_frame, encode
+from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.footage import Footage, Plane, read_footage
+from foveate.bench.painting import rgb_of
+from foveate.bench.peers.methods import with_queries
+from foveate.bench.peers.sent import Method, at_once
+from foveate.bench.record import clip_record, hand_out, origin
+from foveate.bench.scenes.text import TEXT_SCENES
+from foveate.bench.suites.jobs import Job, run_jobs
+from foveate.bench.table import standard_error
+from foveate.pipeline.errors import EngineError, SettingsError
+
+_RATE: Final = Fraction(25)
+_NAMES: Final = ", ".join(TEXT_SCENES)
+
+Read = Callable[[Plane], str]
+"""Text that is found in R'G'B', uint8[H, W, 3]."""
+
+
+def words(
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help=f"Of {_NAMES}. Default: all.")] = (),
+    budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
+    frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
+    every: Annotated[int, arg(metavar="N", help="Read the last of every N frames.")] = 30,
+) -> None:
+    """Count the words that an OCR model reads in the reader's picture."""
+    check_least(1, budget=budget, frames=frames, every=every)
+    check_folders(out=out)
+    unknown = [name for name in scenes if name not in TEXT_SCENES]
+    if unknown:
+        raise SettingsError(f"--scenes must be among {_NAMES}, got {unknown[0]!r}")
+    read = reader()
+    say = standard_error().print
+    names = scenes or tuple(TEXT_SCENES)
+    plan = {"scenes": list(names), "budget": budget, "frames": frames, "every": every}
+    head = {**origin(), "command": "words", "suite": "words", "quick": False, "plan": plan}
+    with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
+        measure = partial(scene_words, folder=Path(folder), budget=budget, frames=frames, every=every, read=read)
+        jobs = [Job(name, partial(measure, name)) for name in names]
+        record = run_jobs(head, jobs, None if out is None else Path(out), say)
+    say(words_table(record))
+    if out is None:
+        hand_out(record, None)
+
+
+def scene_words(name: str, folder: Path, budget: int, frames: int, every: int, read: Read) -> list[dict[str, Any]]:
+    """One case per method: the share of the words that is read, over every ``every``-th frame."""
+    scene, clip = TEXT_SCENES[name], Clip(name, folder / f"{name}.mp4", TEXT_SCENES[name].how)
+    drawn = list(scene.frames(frames))
+    encode(clip.path, (colour_frame(picture) for picture, _ in drawn), _RATE, LOSSLESS)
+    footage = read_footage(clip.path, frames)
+    asked = {place: drawn[place][1] for place in range(every - 1, frames, every)}
+    about = clip_record(clip, len(footage.pictures))
+    return [
+        {"name": f"{name}, {method}", "clip": name, "method": method}
+        | read_words(run, footage, budget, asked, read)
+        | about
+        for method, run in with_queries("text").items()
+    ]
+
+
+def read_words(
+    method: Method, footage: Footage, budget: int, asked: Mapping[int, Sequence[str]], read: Read
+) -> dict[str, Any]:
+    """``read`` of ``words``, over the frames of ``asked``, and each frame's count."""
+    counts = []
+    for place, shown in enumerate(at_once(method(footage, budget), footage)):
+        if place in asked:
+            counts.append(found(asked[place], read(rgb_of(shown.planes))))
+    total = sum(len(words) for words in asked.values())
+    return {"words": total, "read": sum(counts), "share": sum(counts) / max(total, 1), "samples": {"read": counts}}
+
+
+def found(true: Sequence[str], text: str) -> int:
+    """How many of the ``true`` words stand in ``text``, each as often as it should; case does not matter."""
+    return (Counter(true) & Counter(re.findall(r"[a-z]+", text.lower()))).total()
+
+
+def reader() -> Read:
+    """The OCR model that the package rapidocr holds. Raises EngineError where it is missing."""
+    try:
+        from rapidocr import RapidOCR
+    except ImportError as error:
+        raise EngineError(f"words are read by rapidocr: pip install 'foveate[ocr]' ({error})") from None
+    engine = RapidOCR(params={"Global.log_level": "critical"})
+
+    def read(rgb: Plane) -> str:
+        return " ".join(getattr(engine(rgb[..., ::-1].copy(), use_cls=False), "txts", None) or ())
+
+    return read
+
+
+def words_table(record: Mapping[str, Any]) -> str:
+    """One row per method, one column per clip: per cent of the words."""
+    cases = {(case["method"], case["clip"]): case for case in record["cases"]}
+    methods, clips = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
+    lines = [f"| words read, % | {' | '.join(clips)} |", "|---" * (len(clips) + 1) + "|"]
+    for method in methods:
+        shares = (f"{100 * cases[method, clip]['share']:.0f}" for clip in clips)
+        lines.append(f"| {method} | {' | '.join(shares)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(words, prog="python -m foveate.bench.cases.words", args=list(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
