@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from foveate.pipeline.selection import Selection
@@ -9,6 +11,7 @@ from foveate.pipeline.vlm.batch import batch_of
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.places import Places, table_weights
 from foveate.pipeline.vlm.rows import channel_rows, pixel_rows, resampled
+from tests.pipeline.test_coverage import selections
 from tests.pipeline.vlm_selections import selection_of
 
 
@@ -86,6 +89,45 @@ def test_the_middle_of_a_group_beyond_the_edge_is_moved_inside():
     groups = Groups.of(selection_of(80, 80, tokens), 2)
     assert groups.position.tolist() == [8]
     assert groups.places.rows.max() == 4
+
+
+def test_groups_of_nine_stand_where_their_middle_lies():
+    """A group of LOD 1 over the upper left 96x96 pixels, and a fine one to its right, in a grid of 4x6 groups of 48."""
+    tokens = [(1, x, y) for y in (16, 48, 80) for x in (16, 48, 80)]
+    tokens += [(0, 96 + x, y) for y in (8, 24, 40) for x in (8, 24, 40)]
+    groups = Groups.of(selection_of(288, 192, tokens), 3)
+    assert groups.grid == (4, 6)
+    assert groups.position.tolist() == [2, 7]  # the middles are at (120, 24) and (48, 48)
+    assert groups.order.tolist() == [*range(9, 18), *range(9)]
+    assert groups.places.columns[9:].tolist() == [0.5, 2.5, 4.5] * 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.tuples(st.integers(1, 900), st.integers(1, 700)),
+    st.integers(1, 300),
+    st.sampled_from(["frame", "stream"]),
+    st.sampled_from([1, 2, 3]),
+)
+@example((768, 769), 144, "frame", 3)
+@example((1, 1), 9, "frame", 3)
+def test_what_the_engine_chooses_is_groups_of_a_model(size, budget, memory, merge):
+    """Each group has a position of its own within the grid, and holds its tokens row by row, centres in the picture."""
+    allocation = {"memory": memory, "merge": merge}
+    (selection,) = selections(*size, budget=max(budget, merge**2), allocation=allocation)
+    groups = Groups.of(selection, merge)
+    assert groups.grid == (-(-size[1] // (16 * merge)), -(-size[0] // (16 * merge)))
+    assert (np.diff(groups.position) > 0).all()
+    assert 0 <= groups.position[0] <= groups.position[-1] < groups.grid[0] * groups.grid[1]
+    assert sorted(groups.order.tolist()) == list(range(len(selection)))
+    each = (-1, merge, merge)
+    rows, columns = groups.places.rows.reshape(each), groups.places.columns.reshape(each)
+    assert (rows == rows[:, :, :1]).all()
+    assert (columns == columns[:, :1]).all()
+    assert (np.diff(rows, axis=1) >= 0).all()
+    assert (np.diff(columns, axis=2) >= 0).all()
+    assert 0 <= rows.min() <= rows.max() <= -(-size[1] // 16) - 1
+    assert 0 <= columns.min() <= columns.max() <= -(-size[0] // 16) - 1
 
 
 @pytest.mark.parametrize("merge", [2, 3])
