@@ -15,7 +15,7 @@ const float UNSEEN = 64.0f * 64.0f * 256.0f;
 const int NEVER_SEEN = 255;  // coarser than any LOD
 const float CHROMA_WEIGHT = 0.25f;
 const float FADING = 0.9f;  // of fixation, attention and gaze, per frame
-const float OUTSIDE = 0.1f, ASIDE = 0.1f, HIDDEN = 10.0f * 10.0f * 256.0f;  // as pipeline/cascade/prior.py's
+const float OUTSIDE = 0.1f, ASIDE = 0.1f, HIDDEN = 5.0f * 5.0f * 256.0f;  // as pipeline/cascade/prior.py's
 
 struct Carry {
     const FrameState* frame;
@@ -207,7 +207,8 @@ __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
 // What may be hidden at a LOD, in units of HIDDEN.
 __device__ inline float hidden_share(int lod)
 {
-    return (float)(((1 << 2 * min(lod, TOP)) - 1) / 3 + 64 * max(lod - TOP, 0));
+    if (lod <= 2) return (float)(lod ? 4 * lod - 3 : 0);
+    return lod == 3 ? 69.0f : 325.0f + 256.0f * (float)(lod - TOP);
 }
 
 // What the cell's error at a level above 0 counts; it is at least `left`, see pipeline/cpu/reader.py.

@@ -16,8 +16,11 @@ OUTSIDE = np.float32(0.1)
 ASIDE = np.float32(0.1)
 """What the finest detail, that of LOD 0 against LOD 1, counts beyond that in cells without any participation."""
 
-HIDDEN = np.float32(10.0**2 * 256)
-"""Squared error that LOD 1 may hide from LOD 0 in a cell of full participation: 10 grey values at each pixel."""
+HIDDEN = np.float32(5.0**2 * 256)
+"""Squared error that LOD 1 may hide from LOD 0 in a cell of full participation: 5 grey values at each pixel."""
+
+_SHARES = np.array([0, 1, 5, 69, 325], np.float32)
+_UPPER = np.float32(256)
 
 
 def counted(participation: Map) -> Map:
@@ -31,14 +34,15 @@ def counted(participation: Map) -> Map:
 
 
 def hidden_share(lod: NDArray[np.uint8] | int) -> NDArray[np.float32]:
-    """What may be hidden at a LOD, in units of HIDDEN: 0, 1, 5, 21 and 85 at LODs 0 to 4, and 64 more at each above.
+    """What may be hidden at a LOD, in units of HIDDEN: 0, 1, 5, 69 and 325 at LODs 0 to 4, and 256 more at each above.
 
-    A step to finer tokens shows a quarter of what the step before did: so all that is wanted reaches LOD 2, then 1,
-    then 0, as far as the budget goes.
+    So LOD 1 hides 5 grey values from LOD 0, LOD 2 another 10 from LOD 1, LOD 3 another 40, LOD 4 another 80. The gain
+    per token falls from step to step by so much that all that is asked for reaches LOD 2, then 1, then 0, as far as the
+    budget goes.
     """
     level = np.asarray(lod, np.int32)
-    below = ((1 << 2 * np.minimum(level, TOP_LEVEL)) - 1) // 3
-    return np.asarray(below + 64 * np.maximum(level - TOP_LEVEL, 0), np.float32)
+    upper = np.maximum(level - TOP_LEVEL, 0).astype(np.float32)
+    return _SHARES[np.minimum(level, TOP_LEVEL)] + _UPPER * upper
 
 
 def hidden_error(participation: Map, weight: Map) -> Map:
