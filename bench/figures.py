@@ -5,7 +5,8 @@ python -m foveate.bench.figures docs/claims.md
 A figure is a number with a comment behind it, which a reader of the page does not see:
 ``31.0<!-- = plain_2_cores / times_faster.tenth / .1f -->``. The parts are the name of a record in results/, the place
 in it, and Python's format; a place is a dotted key, or ``NAME > KEY`` of a case; ``A : B`` is a ratio of two places.
-A figure of which there is no record is a question mark.
+A figure that no record has is a question mark. The table of an ablation's choices stands between
+``<!-- ablation RECORD -->`` and ``<!-- /ablation -->``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -23,11 +25,13 @@ from tyro.conf import Positional, arg
 from foveate.bench.entry import guarded
 from foveate.bench.reading import value_at
 from foveate.bench.record import ROOT, write_text
+from foveate.bench.suites.choice import choices_table
 from foveate.pipeline.errors import SourceError
 
 RESULTS: Final = ROOT / "bench" / "results"
 UNKNOWN: Final = "?"
 _FIGURE: Final = re.compile(r"([+-]?[\d.,]+%?|\?)<!-- = (\S+) / (.+?) / (\S+) -->")
+_TABLE: Final = re.compile(r"(<!-- ablation (\S+) -->).*?(<!-- /ablation -->)", re.DOTALL)
 
 
 def figures(page: Annotated[Positional[str], arg(metavar="FILE.md", help="A page with marked figures.")]) -> None:
@@ -41,36 +45,42 @@ def figures(page: Annotated[Positional[str], arg(metavar="FILE.md", help="A page
 
 
 def renewed(text: str, results: Path) -> str:
-    """The text with its figures as they are in the folder ``results``. Raises SourceError for a place that is not."""
-    return _FIGURE.sub(lambda found: found[0].replace(found[1], _figure(found, results), 1), text)
+    """The text with its figures as they are in the folder ``results``. Raises SourceError for a file that is broken."""
+    text = _FIGURE.sub(lambda found: found[0].replace(found[1], _figure(found, results), 1), text)
+    return _TABLE.sub(lambda found: f"{found[1]}\n{_table(found[2], results)}\n{found[3]}", text)
 
 
-def stale(text: str, results: Path) -> list[str]:
-    """The marked figures of ``text`` that are not those of the records, each with what it should be."""
-    return [
-        f"{found[0]} should be {now}"
-        for found in _FIGURE.finditer(text)
-        if found[1] != (now := _figure(found, results))
-    ]
+def _table(name: str, results: Path) -> str:
+    record = _record(results / f"{name}.json")
+    return UNKNOWN if record is None else choices_table([case for case in record["cases"] if "group" in case])
 
 
 def _figure(found: re.Match[str], results: Path) -> str:
     _, name, place, form = found.groups()
-    path = results / f"{name}.json"
-    if not path.exists():
+    record = _record(results / f"{name}.json")
+    numbers = [None if record is None else _number(record, each.strip()) for each in place.split(" : ")]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
         return UNKNOWN
-    record = json.loads(path.read_text(encoding="utf-8"))
-    numbers = [_number(record, each.strip(), name) for each in place.split(" : ")]
-    return format(numbers[0] if len(numbers) == 1 else numbers[0] / numbers[1], form)
+    return format(known[0] if len(known) == 1 else known[0] / known[1], form)
 
 
-def _number(record: dict[str, Any], place: str, name: str) -> float:
+@cache
+def _record(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise SourceError(f"{path} is not JSON") from None
+    return found
+
+
+def _number(record: dict[str, Any], place: str) -> float | None:
     case, _, key = place.rpartition(" > ")
-    held = next((each for each in record.get("cases", ()) if each.get("name") == case), None) if case else record
-    value = None if held is None else value_at(held, key)
-    if not isinstance(value, int | float):
-        raise SourceError(f"{name}.json has no number at {place!r}")
-    return value
+    held = next((each for each in record.get("cases", ()) if each.get("name") == case), {}) if case else record
+    value = value_at(held, key)
+    return value if isinstance(value, int | float) else None
 
 
 def main(arguments: Sequence[str]) -> int:

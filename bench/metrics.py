@@ -43,6 +43,7 @@ _QUALITY: Final = (
     Metric("psnr_luma", "PSNR, mean", "dB", "higher", False, _at("samples.psnr_luma"), 0.01),
     Metric("psnr_luma_pooled", "PSNR, pooled", "dB", "higher", False, _at(""), 0.01),
     Metric("psnr_luma_least", "PSNR, worst frame", "dB", "higher", False, _at(""), 0.01),
+    Metric("constant_rate.psnr_luma", "PSNR, constant rate", "dB", "higher", False, _at(""), 0.01),
     Metric("psnr_rgb", "PSNR of R'G'B'", "dB", "higher", False, _at("samples.psnr_rgb"), 0.01),
     Metric("ssim", "SSIM", "", "higher", False, _at("samples.ssim"), 0.001),
     Metric("correlation", "correlation", "", "higher", False, _at(""), 0.001),

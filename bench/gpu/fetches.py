@@ -83,7 +83,7 @@ def fetches(
         for layout in LAYOUTS:
             for case in _cases(device, layout):
                 record["cases"].append(case)
-                say(f"{case['name']}: {1000 * case['device_ms']:.1f} us, {case['ns_per_point']:.3f} ns a point")
+                say(f"{case['name']}: {case['device_us']:.1f} us, {case['ns_per_point']:.3f} ns a point")
     hand_out(record, out)
 
 
@@ -148,6 +148,7 @@ def _case(layout: Layout, order: str, count: int, times: Sequence[float]) -> dic
         "order": order,
         "points": count,
         "device_ms": middle,
+        "device_us": 1000 * middle,
         "ns_per_point": 1e6 * middle / count,
         "samples": {"device_ms": list(times)},
     }

@@ -71,3 +71,26 @@ def _means(cases: Sequence[Case], values: Sequence[str], key: str) -> dict[str, 
     places = list(dict.fromkeys((clip, memory) for _, clip, memory in held))
     common = [place for place in places if all((value, *place) in held for value in values)]
     return {value: fmean(held[value, *place] for place in common) for value in values} if common else {}
+
+
+def choices_table(cases: Sequence[Case]) -> str:
+    """The choices as Markdown: of each group the default, what was found for the other values, and what is chosen.
+
+    PSNR against the default in dB, or the correlation with the exact likeness; in brackets CPU time over the default's.
+    """
+    rows = [f"| {' | '.join(row)} |" for row in map(_row, choices(cases))]
+    return "\n".join(["| group | default | dB (CPU time) of the other values | chosen |", "|---|---|---|---|", *rows])
+
+
+def _row(choice: Choice) -> tuple[str, ...]:
+    base = choice.default or next(iter(choice.gains or choice.costs), "")
+    values = dict.fromkeys((*choice.gains, *choice.agreements, *choice.costs))
+    told = (f"{value}: {_told(choice, value)}" for value in values if value != base or choice.agreements)
+    return choice.group, base, "; ".join(told), choice.best or ""
+
+
+def _told(choice: Choice, value: str) -> str:
+    cost = f"({choice.costs[value]:.2f})" if value in choice.costs else ""
+    if value in choice.agreements:
+        return f"{choice.agreements[value]:.3f} {cost}".strip()
+    return f"{choice.gains[value]:+.2f} {cost}".strip() if value in choice.gains else cost

@@ -41,10 +41,11 @@ def _measure(clip: Clip, frames: int) -> list[dict[str, Any]]:
     unseen = np.concatenate([random_features(picture) for place, picture in enumerate(pictures) if place % 3 == 2])
     chosen = np.random.default_rng(_SEED).choice(len(unseen), _QUERIES, replace=False)
     about = clip_record(clip, len(pictures))
+    mean, basis = components(fitted)
     return [
         {"name": f"{GROUP} {size}, {clip.name}", "group": GROUP, "value": str(size), "default": size == COMPONENTS}
         | {"clip": clip.name, "memory": None}
-        | agreement(fitted, unseen, unseen[chosen], size)
+        | agreement(mean, basis[:size], unseen, unseen[chosen])
         | about
         for size in SIZES
     ]
@@ -65,12 +66,17 @@ def random_features(picture: Picture) -> Vectors:
     return unit(np.maximum(inputs @ mix / np.float32(cells.shape[1] ** 0.5), 0))
 
 
-def agreement(fitted: Vectors, unseen: Vectors, queries: Vectors, size: int) -> dict[str, float]:
-    """``correlation`` of exact likeness and the one from ``size`` components, mean over the queries; ``top_agreement``:
-    share of the tenth most alike that is the same.
+def components(vectors: Vectors) -> tuple[Vectors, Vectors]:
+    """The mean of vectors [n, D], and their principal components as rows [D, D], those of most variance first."""
+    mean = vectors.mean(axis=0)
+    apart = vectors - mean
+    return mean, np.asarray(np.linalg.eigh(apart.T @ apart)[1].T[::-1])  # eigh has the least first
+
+
+def agreement(mean: Vectors, basis: Vectors, unseen: Vectors, queries: Vectors) -> dict[str, float]:
+    """``correlation`` of exact likeness and the one from the components ``basis``, mean over the queries;
+    ``top_agreement``: share of the tenth most alike that is the same.
     """
-    mean = fitted.mean(axis=0)
-    basis = np.linalg.svd(fitted - mean, full_matrices=False)[2][:size]
     exact = unseen @ queries.T
     likely = (unseen - mean) @ basis.T @ (queries @ basis.T).T + queries @ mean
     top = max(1, int(_TOP * len(unseen)))

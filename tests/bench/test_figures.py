@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from foveate.bench import figures
-from foveate.bench.figures import main, renewed, stale
-from foveate.pipeline.errors import SourceError
+from foveate.bench.figures import main, renewed
 
 
 @pytest.fixture
@@ -28,18 +27,24 @@ def results(tmp_path: Path) -> Path:
         ("one / a, b > ms.p50 / .2f", "2.00"),
         ("one / c > ms.p50 : a, b > ms.p50 / .1f", "4.0"),
         ("none / times.x / .1f", "?"),
+        ("one / gone > ms.p50 / .1f", "?"),
+        ("one / c > ms.p50 : times.y / .1f", "?"),
     ],
 )
 def test_a_figure(mark: str, figure: str, results: Path) -> None:
     text = f"It is 7.7<!-- = {mark} --> times, in 2026."
     assert renewed(text, results) == f"It is {figure}<!-- = {mark} --> times, in 2026."
-    assert stale(text, results) == [f"7.7<!-- = {mark} --> should be {figure}"]
-    assert stale(renewed(text, results), results) == []
 
 
-def test_a_place_that_is_not_there(results: Path) -> None:
-    with pytest.raises(SourceError, match=r"one\.json has no number at 'gone > ms'"):
-        renewed("?<!-- = one / gone > ms / .1f -->", results)
+def test_the_table_of_an_ablation(results: Path) -> None:
+    cases = [
+        {"name": value, "group": "g", "value": value, "default": value == "on", "clip": "one", "memory": "frame"}
+        | {"psnr_luma": psnr, "cpu_ms": ms}
+        for value, psnr, ms in (("on", 30.0, 2.0), ("off", 31.5, 3.0))
+    ]
+    (results / "two.json").write_text(json.dumps({"cases": cases}))
+    text = renewed("<!-- ablation two -->\nold\n<!-- /ablation -->\n", results)
+    assert text.splitlines()[-2] == "| g | on | off: +1.50 (1.50) | off |"
 
 
 def test_the_command(

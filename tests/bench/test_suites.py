@@ -14,7 +14,7 @@ from foveate.app.main import main
 from foveate.bench.case import RedCheckError
 from foveate.bench.suites import suite as suites
 from foveate.bench.suites.choice import choices
-from foveate.bench.suites.components import agreement
+from foveate.bench.suites.components import agreement, components
 from foveate.bench.suites.jobs import Job, run_jobs
 from foveate.bench.suites.variants import GROUPS, default_of, with_default
 from foveate.pipeline.errors import SettingsError
@@ -123,10 +123,11 @@ def test_a_clip_without_every_value_does_not_count() -> None:
 def test_components_of_embeddings_in_a_plane() -> None:
     generator = np.random.default_rng(3)
     plane = generator.normal(size=(200, 2)) @ generator.normal(size=(2, 8))
-    exact = agreement(plane[:100], plane[100:], plane[:4], 2)
+    mean, basis = components(plane[:100])
+    exact = agreement(mean, basis[:2], plane[100:], plane[:4])
     assert exact["correlation"] == pytest.approx(1)
     assert exact["top_agreement"] == pytest.approx(1)
-    assert agreement(plane[:100], plane[100:], plane[:4], 1)["correlation"] < 0.999
+    assert agreement(mean, basis[:1], plane[100:], plane[:4])["correlation"] < 0.999
 
 
 @pytest.mark.parametrize("name", ["quality", "speed", "ablation"])
