@@ -1,5 +1,6 @@
 // Superpixels of the Grid on keyframes: SLIC on Lab + position with a fixed number of iterations, as
-// pipeline/cascade/clusters.py. Each cell looks at all centres.
+// pipeline/cascade/clusters.py. Each cell gets the nearest of all centres; from the second iteration on, a warp only looks
+// at those whose place alone does not make them farther than the centres that its cells had before.
 //
 // One block. Sums over a cluster are whole numbers, so they do not depend on the order of threads.
 #include "cascade.cuh"
@@ -8,7 +9,6 @@ const int CLUSTERS = 50;
 const int FEATURES = 5;        // L, a, b, row and column
 const int ITERATIONS = 5;
 const int THREADS = 1024;
-const float COMPACTNESS = 20.0f;
 
 struct Clusters {
     const FrameState* frame;
@@ -21,7 +21,7 @@ struct Clusters {
     const int* seeds;         // [count]: cells on a lattice
     int count, rows, columns;
     float fixed;              // features are summed in this fraction: the sum over all cells fits an int
-    float spacing;            // cells between seeds
+    float unit;               // of place: how much one cell counts, in units of Lab
     float half_diagonal;      // cells
     float matrix[9], shift[3];
 };
@@ -60,8 +60,8 @@ __device__ inline void write_features(const Clusters& p, int cell)
     }
     lab_of(rgb, lab);
     for (int i = 0; i < 3; i++) p.features[i * cells + cell] = lab[i];
-    p.features[3 * cells + cell] = (float)(cell / p.columns) * (COMPACTNESS / p.spacing);
-    p.features[4 * cells + cell] = (float)(cell % p.columns) * (COMPACTNESS / p.spacing);
+    p.features[3 * cells + cell] = (float)(cell / p.columns) * p.unit;
+    p.features[4 * cells + cell] = (float)(cell % p.columns) * p.unit;
 }
 
 struct Centre {
@@ -84,19 +84,67 @@ __device__ inline void set_centre(Centre& centre, const float* feature)
 }
 
 // |f - c|^2 less |f|^2, which is the same for all centres.
-__device__ inline int nearest(const Centres& centres, int count, const float* feature)
+__device__ inline float compared(const Centre& centre, const float* feature)
 {
-    float twice[FEATURES], least = 0.0f;
-    int best = 0;
-    for (int i = 0; i < FEATURES; i++) twice[i] = -2.0f * feature[i];
-    for (int c = 0; c < count; c++) {
-        Centre centre = centres.value[c];
-        float square = fmaf(twice[0], centre.first.x, centre.second.y);
-        square = fmaf(twice[1], centre.first.y, square);
-        square = fmaf(twice[2], centre.first.z, square);
-        square = fmaf(twice[3], centre.first.w, square);
-        square = fmaf(twice[4], centre.second.x, square);
-        if (c == 0 || square < least) {
+    float square = fmaf(-2.0f * feature[0], centre.first.x, centre.second.y);
+    square = fmaf(-2.0f * feature[1], centre.first.y, square);
+    square = fmaf(-2.0f * feature[2], centre.first.z, square);
+    square = fmaf(-2.0f * feature[3], centre.first.w, square);
+    return fmaf(-2.0f * feature[4], centre.second.x, square);
+}
+
+// The least and the greatest of a warp's values, none of which is negative: as whole numbers, floats keep their order.
+__device__ inline float least_of_warp(float value)
+{
+    return __uint_as_float(__reduce_min_sync(EVERYONE, __float_as_uint(value)));
+}
+
+__device__ inline float greatest_of_warp(float value)
+{
+    return __uint_as_float(__reduce_max_sync(EVERYONE, __float_as_uint(value)));
+}
+
+// Where a warp's cells lie, and the square of how far their last centres are at most.
+struct Reach {
+    float top, bottom, left, right, square;
+};
+
+__device__ inline Reach reach_of(const Centre& last, const float* feature)
+{
+    float away[FEATURES] = {feature[0] - last.first.x, feature[1] - last.first.y, feature[2] - last.first.z,
+                            feature[3] - last.first.w, feature[4] - last.second.x};
+    float square = 0.0f;
+    for (int i = 0; i < FEATURES; i++) square += away[i] * away[i];
+    return {least_of_warp(feature[3]), greatest_of_warp(feature[3]), least_of_warp(feature[4]),
+            greatest_of_warp(feature[4]), greatest_of_warp(square)};
+}
+
+// Whether the centre may be the nearest of one of the warp's cells. The margin is more than rounding can make of it.
+__device__ inline bool within(const Reach& reach, const Centre& centre)
+{
+    float down = fmaxf(fmaxf(reach.top - centre.first.w, centre.first.w - reach.bottom), 0.0f);
+    float across = fmaxf(fmaxf(reach.left - centre.second.x, centre.second.x - reach.right), 0.0f);
+    return down * down + across * across <= reach.square + (1.0f + 4e-6f * centre.second.y);
+}
+
+// One bit for each centre to look at.
+__device__ inline unsigned long long candidates(const Centres& centres, int count, const Reach& reach, int lane)
+{
+    unsigned low = __ballot_sync(EVERYONE, lane < count && within(reach, centres.value[lane]));
+    int second = lane + WARP;
+    unsigned high = __ballot_sync(EVERYONE, second < count && within(reach, centres.value[min(second, CLUSTERS - 1)]));
+    return (unsigned long long)high << WARP | low;
+}
+
+// The nearest centre of a cell; of equally near ones, the first.
+__device__ inline int nearest(const Centres& centres, unsigned long long among, const float* feature)
+{
+    float least = 0.0f;
+    int best = -1;
+    for (; among; among &= among - 1) {
+        int c = __ffsll(among) - 1;
+        float square = compared(centres.value[c], feature);
+        if (best < 0 || square < least) {
             least = square;
             best = c;
         }
@@ -112,7 +160,7 @@ __device__ inline void add_to(int* sum, int value, int together, int lane)
 }
 
 // Labels all cells, and moves the centres to the means of their cells; a centre without any stays.
-__device__ inline void iterate(const Clusters& p, Centres& centres, float* label)
+__device__ inline void iterate(const Clusters& p, Centres& centres, float* label, bool labelled)
 {
     int cells = p.rows * p.columns, lane = threadIdx.x % WARP;
     for (int i = threadIdx.x; i < CLUSTERS * FEATURES; i += THREADS) centres.sums[i / FEATURES][i % FEATURES] = 0;
@@ -122,7 +170,9 @@ __device__ inline void iterate(const Clusters& p, Centres& centres, float* label
         int cell = min(first + lane, cells - 1), exists = first + lane < cells;
         float feature[FEATURES];
         for (int i = 0; i < FEATURES; i++) feature[i] = p.features[i * cells + cell];
-        int best = nearest(centres, p.count, feature);
+        unsigned long long among = (1ull << p.count) - 1;
+        if (labelled) among = candidates(centres, p.count, reach_of(centres.value[(int)label[cell]], feature), lane);
+        int best = nearest(centres, among, feature);
         int together = __all_sync(EVERYONE, best == __shfl_sync(EVERYONE, best, 0));
         if (exists) label[cell] = (float)best;
         add_to(&centres.sizes[best], exists, together, lane);
@@ -153,11 +203,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) clusters(const __grid_cons
         set_centre(centres.value[threadIdx.x], feature);
     }
     __syncthreads();
-    for (int i = 0; i <= ITERATIONS; i++) iterate(p, centres, label);
+    for (int i = 0; i <= ITERATIONS; i++) iterate(p, centres, label, i > 0);
     for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
         int best = (int)label[cell];
-        float down = (p.features[3 * cells + cell] - centres.value[best].first.w) * (p.spacing / COMPACTNESS);
-        float across = (p.features[4 * cells + cell] - centres.value[best].second.x) * (p.spacing / COMPACTNESS);
+        float down = (p.features[3 * cells + cell] - centres.value[best].first.w) / p.unit;
+        float across = (p.features[4 * cells + cell] - centres.value[best].second.x) / p.unit;
         p.distance[turn][cell] = fminf(sqrtf(down * down + across * across) / p.half_diagonal, 1.0f);
         p.size[turn][cell] = (float)centres.sizes[best] / (float)cells;
     }

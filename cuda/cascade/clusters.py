@@ -12,11 +12,11 @@ from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import Memory
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cascade.clusters import CLUSTERS, seeds
+from foveate.pipeline.cascade.clusters import place_unit, seeds
 from foveate.pipeline.colour import matrix_of
 
 _THREADS = 1024
-_GREATEST = 256  # of all features: Lab, and place in units of the compactness
+_GREATEST_LAB = 256.0
 
 
 class Clusters:
@@ -29,6 +29,8 @@ class Clusters:
         places = memory.array("seeds", lattice.shape, np.int32, stream)
         places.upload(lattice, stream)
         matrix, offsets = matrix_of(pixels.colour)
+        unit = place_unit((rows, columns))
+        greatest = max(_GREATEST_LAB, max(rows, columns) * unit)
         pair = (np.uint64, (2,))
         maps = {name: [arrays.carried(name).part(turn).pointer for turn in range(2)] for name in MAPS}
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("clusters")
@@ -44,8 +46,8 @@ class Clusters:
             count=(np.int32, len(lattice)),
             rows=(np.int32, rows),
             columns=(np.int32, columns),
-            fixed=(np.float32, 2.0 ** floor(log2(2**31 / (rows * columns * _GREATEST)))),
-            spacing=(np.float32, max(float(np.sqrt(rows * columns / CLUSTERS)), 1.0)),
+            fixed=(np.float32, 2.0 ** floor(log2(2**31 / (rows * columns * greatest)))),
+            unit=(np.float32, unit),
             half_diagonal=(np.float32, np.hypot(rows, columns) / 2),
             matrix=((np.float32, (9,)), matrix.ravel()),
             shift=((np.float32, (3,)), -matrix @ offsets),

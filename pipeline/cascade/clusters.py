@@ -26,14 +26,14 @@ class Clusters(NamedTuple):
 def cluster(rgb: NDArray[np.uint8]) -> Clusters:
     """Clusters of the Grid's colours, uint8[rows, columns, 3]. Unlike SLIC, each cell looks at all centres."""
     shape = rgb.shape[:2]
-    features, spacing = _features(rgb)
+    features, unit = _features(rgb)
     centres = features[seeds(shape)]
     for _ in range(_ITERATIONS):
         label = _nearest(features, centres)
         centres = _means(features, label, centres)
     label = _nearest(features, centres)
     centres = _means(features, label, centres)
-    away = (features[:, 3:] - centres[label, 3:]) * np.float32(spacing / _COMPACTNESS)
+    away = (features[:, 3:] - centres[label, 3:]) * np.float32(1 / unit)
     distance = np.hypot(away[:, 0], away[:, 1]) / np.float32(np.hypot(*shape) / 2)
     size = np.bincount(label, minlength=len(centres))[label] / len(label)
     maps = (label, np.minimum(distance, 1), size)
@@ -54,9 +54,15 @@ def boundary(label: Map) -> Map:
 def _features(rgb: NDArray[np.uint8]) -> tuple[Map, float]:
     rows, columns = rgb.shape[:2]
     lab = cv2.cvtColor(rgb.astype(np.float32) / np.float32(255.0), cv2.COLOR_RGB2Lab)
-    spacing = max(float(np.sqrt(rows * columns / CLUSTERS)), 1.0)
-    place = np.indices((rows, columns), np.float32) * np.float32(_COMPACTNESS / spacing)
-    return np.concatenate([np.asarray(lab).reshape(-1, 3), place.reshape(2, -1).T], axis=1), spacing
+    unit = place_unit((rows, columns))
+    place = np.indices((rows, columns), np.float32) * np.float32(unit)
+    return np.concatenate([np.asarray(lab).reshape(-1, 3), place.reshape(2, -1).T], axis=1), unit
+
+
+def place_unit(shape: tuple[int, int]) -> float:
+    """How much a distance of one cell of the Grid counts, in units of Lab."""
+    rows, columns = shape
+    return _COMPACTNESS / max(float(np.sqrt(rows * columns / CLUSTERS)), 1.0)
 
 
 def seeds(shape: tuple[int, int]) -> NDArray[np.intp]:
