@@ -8,38 +8,28 @@ are whole multiples of s where the budget decides them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.selection import PATCH, Selection
+from foveate.pipeline.vlm.sharp_parts import Map, Part, SharpParts
 
 PIXELS: Final = 32 * 32
 """Pixels that a language-model token stands for, if nothing else is said."""
-MOST_CROPS: Final = 3
 _QUALITY: Final = 90  # of JPEG, of 100
-_THUMBNAIL: Final = 0.25  # least share of the budget that the whole picture gets beside sharp parts
+_THUMBNAILS: Final = (0.25, 0.4, 0.6)  # shares of the budget that the whole picture gets at least beside sharp parts
 _FINEST_LODS: Final = 1  # tokens up to this LOD say where the parts lie
 _FAINT: Final = 0.1  # what takes part less than this, at most, is no reason for a part
 _SHARE: Final = 0.5  # of the highest participation; tokens with less do not count
-_HELD: Final = 0.5  # share of what is asked for that the parts must hold, or else the whole picture serves better
-_SLIMMEST: Final = 4  # the longer side of what a part is looked for in, by the shorter one
+_AROUND: Final = 0.05  # weight of the cells around what is asked for, into which it may reach
+_WORTH: Final = (
+    0.8  # of the error in one picture of the same budget, where something is asked for: parts must leave less
+)
 _NEAR: Final = 0.25  # of the picture's longer side: beyond this distance from the gaze nothing counts
-
-Map = NDArray[np.float32]
-
-
-class Box(NamedTuple):
-    """A part of a frame, in pixels."""
-
-    left: int
-    top: int
-    right: int  # the first column behind it
-    bottom: int  # the first row below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +64,10 @@ def pictures_of(
     """What to send of a frame for at most ``budget`` language-model tokens.
 
     Without a query or a ``gaze``, (x, y) in pixels, that is the frame, made smaller where the budget asks for it. With
-    one, it is a thumbnail and at most three parts at the frame's own resolution, where the tokens of LOD 0 and 1 with
-    the highest participation, or those nearest to the gaze, cluster. There are no parts where nothing stands out, where
-    less than half of what does would fit, and where the whole frame fits.
+    one, it is a thumbnail and at most three parts at the frame's own resolution or half of it: of several thumbnails
+    and parts those that leave the least squared error where the tokens of LOD 0 and 1 with the highest participation
+    are, or what is nearest to the gaze. There are no parts where nothing stands out, where the whole frame fits, and
+    where they would not leave less of that error, by a fifth, than the one picture.
 
     ``rgb``, uint8[height, width, 3] in R'G'B', is the frame; by default what the Selection's patches paint.
 
@@ -90,10 +81,26 @@ def pictures_of(
         raise ValueError(f"rgb must be of shape {(selection.height, selection.width, 3)}, got {frame.shape}")
     if tokens_of(selection.width, selection.height, pixels_per_token) <= budget:
         return [_whole(frame, budget, pixels_per_token)]
-    least = _whole(frame, max(1, round(budget * _THUMBNAIL)), pixels_per_token)
-    boxes = _parts(_interest(selection, gaze), frame.shape, budget - least.tokens, pixels_per_token)
-    crops = [_crop(frame, box, pixels_per_token) for box in boxes]
-    return [_whole(frame, budget - sum(crop.tokens for crop in crops), pixels_per_token), *crops]
+    plain = _whole(frame, budget, pixels_per_token)
+    asked = _interest(selection, gaze)
+    return [plain] if not asked.any() else _beside_parts(frame, asked, plain, budget, pixels_per_token)
+
+
+def _beside_parts(
+    frame: NDArray[np.uint8], asked: Map, plain: Picture, budget: int, pixels_per_token: int
+) -> list[Picture]:
+    """A thumbnail and parts, or ``plain`` where that shows what is asked for about as well."""
+    around = np.maximum(asked, _AROUND * cv2.dilate(asked, np.ones((3, 3), np.uint8)))
+    search = SharpParts(frame, around, math.sqrt(pixels_per_token))
+    wholes = [_whole(frame, max(1, round(budget * share)), pixels_per_token) for share in _THUMBNAILS]
+    parts = search.choose([(whole.tokens, whole.rgb) for whole in wholes], budget)
+    whole = _whole(frame, budget - sum(part.tokens for part in parts), pixels_per_token)
+    after, before = search.error(whole.rgb, parts), search.error(plain.rgb)
+    where = asked > 0
+    alike = [float((error[where] / asked[where]).sum()) for error in (after, before)]  # each cell counts as much
+    if after.sum() > _WORTH * before.sum() or alike[0] > alike[1]:
+        return [plain]
+    return [whole, *(_crop(frame, part) for part in parts)]
 
 
 def _whole(frame: NDArray[np.uint8], budget: int, pixels_per_token: int) -> Picture:
@@ -130,7 +137,7 @@ def _interest(selection: Selection, gaze: tuple[float, float] | None) -> Map:
         return interest
     fine = selection.lod <= _FINEST_LODS
     highest = selection.participation[fine].max(initial=0)
-    counted = fine & (selection.participation >= _SHARE * highest)
+    counted = selection.participation >= _SHARE * highest
     if highest < _FAINT:
         return interest
     for index in np.flatnonzero(counted):
@@ -143,70 +150,13 @@ def _interest(selection: Selection, gaze: tuple[float, float] | None) -> Map:
     return interest
 
 
-def _parts(interest: Map, shape: Sequence[int], budget: int, pixels_per_token: int) -> list[Box]:
-    """The one to MOST_CROPS boxes that hold the most interest for the budget; none where that is less than half."""
-    best: list[Box] = []
-    most = 0.0  # sum of the interest of all cells in the boxes
-    for count in range(1, MOST_CROPS + 1):
-        left, rest, boxes, held = budget, interest.copy(), list[Box](), 0.0
-        for after in reversed(range(count)):
-            box, sum_ = _window(rest, shape, left // (after + 1), pixels_per_token)
-            if box is None:
-                break
-            boxes.append(box)
-            held += sum_
-            left -= tokens_of(box.right - box.left, box.bottom - box.top, pixels_per_token)
-            rest[_cells(box)] = 0
-        if held > most:
-            best, most = boxes, held
-    return best if most >= _HELD * float(interest.sum()) else []
-
-
-def _window(interest: Map, shape: Sequence[int], budget: int, pixels_per_token: int) -> tuple[Box | None, float]:
-    """The box of at most ``budget`` tokens that holds the most interest, the smallest of equals, and how much it is."""
-    side = math.sqrt(pixels_per_token)
-    sums = cv2.integral(interest)
-    best: tuple[float, float, Box | None] = (0.0, 0.0, None)
-    for rows in range(1, budget + 1):
-        columns = min(budget // rows, _SLIMMEST * rows)
-        if rows > _SLIMMEST * columns:
-            break
-        high, wide = (min(math.floor(n * side), limit) for n, limit in zip((rows, columns), shape, strict=False))
-        down, across = (min(max(1, n // PATCH), limit) for n, limit in zip((high, wide), interest.shape, strict=True))
-        held = sums[down:, across:] - sums[:-down, across:] - sums[down:, :-across] + sums[:-down, :-across]
-        row, column = np.unravel_index(int(held.argmax()), held.shape)
-        box = _fitted(interest[row : row + down, column : column + across], (int(row), int(column)), shape, side)
-        if box is None:
-            continue
-        size = -float(tokens_of(box.right - box.left, box.bottom - box.top, pixels_per_token))
-        if (float(held[row, column]), size) > best[:2] and -size <= budget:
-            best = float(held[row, column]), size, box
-    return best[2], best[0]
-
-
-def _fitted(window: Map, corner: tuple[int, int], shape: Sequence[int], side: float) -> Box | None:
-    """The interest in a window, in whole blocks of ``side`` pixels around its middle, within the picture."""
-    ends = []
-    for axis, first in enumerate(corner):
-        held = np.flatnonzero(window.any(axis=1 - axis))
-        if not len(held):
-            return None
-        begin, end = PATCH * (first + int(held[0])), PATCH * (first + int(held[-1]) + 1)
-        length = min(math.floor(math.ceil((end - begin) / side) * side), shape[axis])
-        begin = min(max((begin + end - length) // 2, 0), shape[axis] - length)
-        ends.append((begin, begin + length))
-    (top, bottom), (left, right) = ends
-    return Box(left, top, right, bottom)
-
-
-def _cells(box: Box) -> tuple[slice, slice]:
-    """The cells that lie in a box, in part or wholly."""
-    return slice(box.top // PATCH, -(-box.bottom // PATCH)), slice(box.left // PATCH, -(-box.right // PATCH))
-
-
-def _crop(frame: NDArray[np.uint8], box: Box, pixels_per_token: int) -> Picture:
+def _crop(frame: NDArray[np.uint8], part: Part) -> Picture:
     height, width, _ = frame.shape
-    part = np.ascontiguousarray(frame[box.top : box.bottom, box.left : box.right])
+    box = part.box
+    pixels = np.ascontiguousarray(frame[box.top : box.bottom, box.left : box.right])
+    if part.scale != 1:
+        size = [max(1, round(part.scale * length)) for length in pixels.shape[1::-1]]
+        pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)  # type: ignore[assignment]
     ends = zip(box, (width, height) * 2, strict=True)
     thousandths = tuple(round(1000 * end / whole) for end, whole in ends)
-    return Picture(part, thousandths, tokens_of(part.shape[1], part.shape[0], pixels_per_token))
+    return Picture(pixels, thousandths, part.tokens)

@@ -72,12 +72,12 @@ def test_a_cluster_becomes_a_sharp_part_beside_a_thumbnail() -> None:
     cells = [(row, column) for row in (10, 11, 12) for column in (20, 21, 22, 23)]
     thumbnail, part = pictures_of(asked_at(*cells), 68, RGB)
     assert thumbnail.box is None
-    assert thumbnail.tokens == 63  # 7 x 9, of the 64 that the part leaves
+    assert thumbnail.tokens == 48  # 6 x 8, of the 59 that the part leaves: 7 x 9 are more
     rows, columns = pixels(part)
     assert (rows.start <= 160, rows.stop >= 208) == (True, True)
     assert (columns.start <= 320, columns.stop >= 384) == (True, True)
-    assert part.tokens == 4  # 48 x 64 pixels in blocks of 32
-    assert part.box == (500, 317, 600, 450)
+    assert part.tokens == 9  # with the cells around it 80 x 96 pixels, in blocks of 32
+    assert part.box == (475, 283, 625, 483)
 
 
 def test_three_clusters_become_three_parts_and_a_fourth_waits() -> None:
@@ -118,16 +118,45 @@ def test_where_no_part_fits_there_is_none() -> None:
     assert (picture.box, picture.tokens) == (None, 1)
 
 
-@pytest.mark.parametrize(("rows", "parts"), [(4, True), (8, True), (18, False), (30, False)])
-def test_of_what_is_too_large_half_must_fit(rows: int, parts: bool) -> None:
+@pytest.mark.parametrize("rows", [4, 8, 18, 30])
+def test_of_what_is_too_large_what_fits_is_shown_without_loss_elsewhere(rows: int) -> None:
     """About 51 tokens of 32 x 32 pixels are left for parts, which is 204 cells; a row has 25 of them."""
     wide = [(row, column) for row in range(rows) for column in range(5, 30)]
-    whole, *sharp = pictures_of(asked_at(*wide), 68, RGB)
-    assert bool(sharp) == parts
-    assert len(sharp) <= 3
-    assert whole.tokens + sum(part.tokens for part in sharp) <= 68
-    corners = {(pixels(part)[0].start, pixels(part)[1].start) for part in sharp}
-    assert len(corners) == len(sharp)
+    selection = asked_at(*wide)
+    shown = pictures_of(selection, 68, RGB)
+    assert len(shown) <= 4
+    assert sum(picture.tokens for picture in shown) <= 68
+    assert len({picture.box for picture in shown}) == len(shown)
+    one = pictures_of(dataclasses.replace(selection, participation=None), 68, RGB)
+    marked = np.zeros((HEIGHT, WIDTH), bool)
+    marked[: 16 * rows, 80:480] = True
+    errors = _error(shown, RGB, marked), _error(one, RGB, marked)
+    assert errors[0] < errors[1] * 0.8 or len(shown) == 1
+    assert len(shown) > 1 or rows == 30  # 204 of 750 cells are a fourth, and noise is half as wrong reduced
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_parts_never_show_what_is_asked_for_worse_than_one_picture(seed: int) -> None:
+    """Of any asked cells, frame, budget and size of a token."""
+    rng = np.random.default_rng(seed)
+    width, height = (int(n) for n in rng.integers(100, 700, 2))
+    coarse = rng.integers(0, 256, (height // int(rng.integers(3, 40)) + 1, width // 20 + 1, 3), np.uint8)
+    rgb: Any = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
+    rows, columns = -(-height // 16), -(-width // 16)
+    cells = sorted({(int(rng.integers(rows)), int(rng.integers(columns))) for _ in range(int(rng.integers(1, 60)))})
+    tokens = [(0, 16 * column + 8, 16 * row + 8) for row, column in cells]
+    selection = selection_of(width, height, tokens, patches=False)
+    taking = rng.uniform(0.5, 1, len(cells)).astype(np.float32)
+    selection = dataclasses.replace(selection, participation=taking)
+    budget, side = int(rng.integers(1, 100)), int(rng.integers(16, 40))
+    shown = pictures_of(selection, budget, rgb, pixels_per_token=side * side)
+    one = pictures_of(dataclasses.replace(selection, participation=None), budget, rgb, pixels_per_token=side * side)
+    assert sum(-(-p.rgb.shape[1] // side) * -(-p.rgb.shape[0] // side) for p in shown) <= budget
+    marked = np.zeros((rows * 16, columns * 16), bool)
+    for row, column in cells:
+        marked[16 * row : 16 * row + 16, 16 * column : 16 * column + 16] = True
+    marked = marked[:height, :width]
+    assert _error(shown, rgb, marked) <= _error(one, rgb, marked) * 1.001  # a box's ends are rounded to thousandths
 
 
 @pytest.mark.parametrize("corner", [(0, 0), (0, 39), (29, 0), (29, 39)])
@@ -137,7 +166,7 @@ def test_at_the_border_parts_stay_within_the_picture(corner: tuple[int, int], si
     assert part.box is not None
     assert min(part.box) >= 0
     assert max(part.box) <= 1000
-    assert part.rgb.shape == (side, side, 3)
+    assert part.rgb.shape == ((56, 56, 3) if side == 28 else (32, 32, 3))  # the cell and its neighbours, 2 x 2 cells
     assert _holds(part, corner)
 
 
@@ -173,12 +202,15 @@ def test_a_picture_becomes_a_jpeg_of_the_same_colours() -> None:
     assert np.abs(decoded[..., ::-1].astype(int) - plain).max() <= 3  # one colour: JPEG loses a level or two
 
 
-@pytest.mark.parametrize("clip", ["pedestrians", "tree"])
-def test_what_moves_is_sharper_than_in_one_picture_of_the_same_budget(clip: str, samples: Path) -> None:
-    """Where the flow's mark lies, the mean squared error falls to less than a third."""
+@pytest.mark.parametrize(("clip", "times"), [("pedestrians", 8), ("tree", 100), ("bunny", 1)])
+def test_what_moves_is_sharper_than_in_one_picture_of_the_same_budget(clip: str, times: int, samples: Path) -> None:
+    """Where the flow's mark lies the mean squared error falls to a fraction, and in no frame it grows.
+
+    In bunny the whole picture moves, and what is asked for is what the tokens say.
+    """
     errors = np.zeros(2)
-    settings: dict[str, Any] = {"query": ["moving"], "source": {"every": 10, "frames": 6}}
-    with open_stream(str(samples / f"{clip}.mp4"), maps=("query",), **settings) as stream:
+    settings: dict[str, Any] = {"query": ["moving"], "source": {"every": 10, "frames": 9}}
+    with open_stream(str(samples / f"{clip}.mp4"), maps=("query",), budget=272, **settings) as stream:
         for selection in stream:
             assert stream.frame is not None
             rgb = stream.frame.rgb()
@@ -186,10 +218,25 @@ def test_what_moves_is_sharper_than_in_one_picture_of_the_same_budget(clip: str,
             assert sum(picture.tokens for picture in pictures) <= 68
             plain = pictures_of(dataclasses.replace(selection, participation=None), 68, rgb)
             if len(pictures) > 1:
-                marked = np.kron(selection.maps["query"] > 0.5, np.ones((16, 16), bool))[: rgb.shape[0], : rgb.shape[1]]
-                errors += [_error(shown, rgb, marked) for shown in (plain, pictures)]
+                height, width, _ = rgb.shape
+                marked = np.kron(selection.maps["query"] > 0.5, np.ones((16, 16), bool))[:height, :width]
+                marked = _tokens(selection) if clip == "bunny" else marked
+                both = np.array([_error(shown, rgb, marked) for shown in (plain, pictures)])
+                assert both[1] <= both[0]
+                errors += both
     assert errors[0] > 0
-    assert errors[1] < errors[0] / 3
+    assert errors[1] < errors[0] / times
+
+
+def _tokens(selection: Selection) -> NDArray[np.bool_]:
+    """Pixels under those that take part at least half as much as the one of LOD 0 or 1 that does most."""
+    marked = np.zeros((selection.height, selection.width), bool)
+    taking: Any = selection.participation
+    for x, y, lod in zip(*(each[taking >= taking[selection.lod < 2].max() / 2] for each in
+                           (selection.x, selection.y, selection.lod)), strict=True):  # fmt: skip
+        half = 8 << int(lod)
+        marked[max(0, y - half) : y + half, max(0, x - half) : x + half] = True
+    return marked
 
 
 def _error(pictures: list[Picture], rgb: NDArray[np.uint8], marked: NDArray[np.bool_]) -> float:
@@ -198,7 +245,8 @@ def _error(pictures: list[Picture], rgb: NDArray[np.uint8], marked: NDArray[np.b
     seen = cv2.resize(pictures[0].rgb, (width, height), interpolation=cv2.INTER_LINEAR)
     for picture in pictures[1:]:
         assert picture.box is not None
-        left, top = round(picture.box[0] * width / 1000), round(picture.box[1] * height / 1000)
-        part = picture.rgb[: height - top, : width - left]
-        seen[top : top + len(part), left : left + part.shape[1]] = part
+        left, top, right, bottom = (
+            round(end * n / 1000) for end, n in zip(picture.box, (width, height) * 2, strict=True)
+        )
+        seen[top:bottom, left:right] = cv2.resize(picture.rgb, (right - left, bottom - top))
     return float(((seen[marked].astype(float) - rgb[marked]) ** 2).mean())
