@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.footage import CELL, Plane
+from foveate.pipeline.painting import Interpolation
 from foveate.pipeline.selection import Selection
 
 Lods = NDArray[np.int8]  # [rows, columns]: the LOD at which each cell is shown; NOT_SHOWN without a token
@@ -21,6 +22,7 @@ Tokens = NDArray[np.int32]  # [tokens, 3]: row and column of the top left cell, 
 
 NOT_SHOWN: Final = -1
 _PADDED = 32  # the levels are those of a picture padded to a multiple of this at least, by its edge
+_METHODS: Final = {"bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
 _UNSEEN = 128  # grey, before the first token
 _MOST = 60.0  # dB; one frame that is shown whole should not lift the mean of the others
 
@@ -46,10 +48,11 @@ def lods_of(selection: Selection) -> Lods:
 
 
 class ReaderPicture:
-    """What is known after the tokens so far: of each cell, its newest token, enlarged bilinearly."""
+    """What is known after the tokens so far: of each cell, its newest token, enlarged."""
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, shapes: Sequence[tuple[int, ...]], interpolation: Interpolation = "bilinear") -> None:
         """Planes of these ``shapes``, all grey. The first is the luma's."""
+        self._method = _METHODS[interpolation]
         self.planes = [np.full(shape, _UNSEEN, np.uint8) for shape in shapes]
 
     def paint(self, planes: Sequence[Plane], lods: Lods) -> None:
@@ -57,11 +60,13 @@ class ReaderPicture:
         for lod in np.unique(lods[lods != NOT_SHOWN]).tolist():
             for known, plane in zip(self.planes, planes, strict=True):
                 halved = plane.shape != planes[0].shape
-                np.copyto(known, level_enlarged(plane, lod - halved), where=_pixels(lods == lod, known, halved))
+                np.copyto(
+                    known, level_enlarged(plane, lod - halved, self._method), where=_pixels(lods == lod, known, halved)
+                )
 
 
-def level_enlarged(plane: Plane, level: int) -> Plane:
-    """``plane``, uint8[h, w], as its level shows it: 2x2 box means, enlarged bilinearly as a whole, then cut.
+def level_enlarged(plane: Plane, level: int, method: int = cv2.INTER_LINEAR) -> Plane:
+    """``plane``, uint8[h, w], as its level shows it: 2x2 box means, enlarged as a whole, then cut.
 
     Level 0 and below is the plane itself.
     """
@@ -73,8 +78,8 @@ def level_enlarged(plane: Plane, level: int) -> Plane:
     padded = np.pad(plane, ((0, -height % whole), (0, -width % whole)), mode="edge")
     rows, columns = (length >> level for length in padded.shape)
     means = padded.reshape(rows, side, columns, side).mean(axis=(1, 3), dtype=np.float32)
-    large = cv2.resize(means, padded.shape[::-1], interpolation=cv2.INTER_LINEAR)
-    return np.rint(large[:height, :width]).astype(np.uint8)
+    large = cv2.resize(means, padded.shape[::-1], interpolation=method)
+    return np.rint(large[:height, :width].clip(0, 255)).astype(np.uint8)
 
 
 def downscaled(plane: Plane, height: int, width: int) -> Plane:

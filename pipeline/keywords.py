@@ -71,6 +71,7 @@ class AllocationKeywords(TypedDict, total=False):
     min_gain: float
     budget_average: int | None
     burst: float
+    interpolation: Literal["bilinear", "bicubic"]
     merge: Literal[1, 2, 3]
     share: float
     m0: float | None

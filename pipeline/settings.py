@@ -138,6 +138,9 @@ class AllocationSettings(_Group):
     """With budget_average: most tokens of one frame, as a multiple of it."""
     merge: Literal[1, 2, 3] = 1
     """2: whole 2x2 groups of tokens, as Qwen-style models need; 3: whole 3x3 groups, as Gemma 4 needs."""
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+    """How the reader is taken to enlarge coarse tokens: what stream memory compares with the frame, and what overlay,
+    report and page show."""
     share: float = Field(0.95, gt=0, le=1)
     """adaptive: the cells kept are the fewest that hold this share of what all cells are worth."""
     m0: float | None = Field(None, gt=0, le=1000)

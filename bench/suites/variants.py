@@ -70,6 +70,7 @@ GROUPS: Final[tuple[Group, ...]] = (
     _of("score.enabled", True, False),
     _of("score.floor", 0.01, 0.02, 0.05, 0.1, 0.3, 1.0),
     _of("allocation.min_gain", 16.0, 64.0, 256.0),
+    _of("allocation.interpolation", "bilinear", "bicubic"),
     _of("cache.enabled", True, False),
     _of("cache.flow_level", 2, 3),
     _of("cache.blend", 0.0, 0.3, 0.6),

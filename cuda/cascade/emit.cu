@@ -187,8 +187,36 @@ __device__ inline float enlarged(const Plane& plane, int level, int factor, int 
     return upper * (1.0f - down) + lower * down;
 }
 
+// The weights of the four samples around a place, `part` of the way from the second to the third: as paint.c has them.
+__device__ inline void cubic_weights(float part, float* weights)
+{
+    const float a = -0.75f;
+    float far = part + 1.0f, rest = 1.0f - part;
+    weights[0] = ((a * far - 5.0f * a) * far + 8.0f * a) * far - 4.0f * a;
+    weights[1] = ((a + 2.0f) * part - (a + 3.0f)) * part * part + 1.0f;
+    weights[2] = ((a + 2.0f) * rest - (a + 3.0f)) * rest * rest + 1.0f;
+    weights[3] = 1.0f - weights[0] - weights[1] - weights[2];
+}
+
+// The same as enlarged(), bicubically, kept within a byte's range.
+template <int UPPER>
+__device__ inline float enlarged_cubic(const Plane& plane, int level, int factor, int row, int column)
+{
+    float y = ((float)row + 0.5f) / (float)factor - 0.5f, x = ((float)column + 0.5f) / (float)factor - 0.5f;
+    int top = (int)floorf(y), left = (int)floorf(x);
+    float down[4], across[4], value = 0.0f;
+    cubic_weights(y - (float)top, down);
+    cubic_weights(x - (float)left, across);
+    for (int i = 0; i < 4; i++) {
+        float sum = 0.0f;
+        for (int k = 0; k < 4; k++) sum += sample_of<UPPER>(plane, level, top + i - 1, left + k - 1) * across[k];
+        value += sum * down[i];
+    }
+    return fmaxf(fminf(value, 255.0f), 0.0f);
+}
+
 // Shows the reader this block's slice of the token, in one plane.
-template <int UPPER> __device__ inline void paint(const Emit& p, const Token& token, int index)
+template <int UPPER, int CUBIC> __device__ inline void paint(const Emit& p, const Token& token, int index)
 {
     Plane plane = plane_of(p, index);
     int side = SIDE << token.lod >> plane.base, factor = token.lod > plane.base ? 1 << (token.lod - plane.base) : 1;
@@ -197,6 +225,7 @@ template <int UPPER> __device__ inline void paint(const Emit& p, const Token& to
     for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < rows * columns; i += gridDim.y * blockDim.x) {
         int row = top + i / columns, column = left + i % columns;
         float value = factor == 1 ? (float)plane.pixels[row * plane.columns + column]
+                      : CUBIC     ? enlarged_cubic<UPPER>(plane, token.lod, factor, row, column) + 0.5f
                                   : enlarged<UPPER>(plane, token.lod, factor, row, column) + 0.5f;
         p.reader[index][row * across + column] = (u8)value;
     }
@@ -241,7 +270,7 @@ __device__ inline void sample_patch(const Emit& p, const Token& token, int index
     }
 }
 
-template <int UPPER> __device__ __forceinline__ void emit_token(const Emit& p)
+template <int UPPER, int CUBIC> __device__ __forceinline__ void emit_token(const Emit& p)
 {
     int count = p.header->count;
     int index = blockIdx.x;
@@ -264,7 +293,7 @@ template <int UPPER> __device__ __forceinline__ void emit_token(const Emit& p)
     int repeats = repeats_of(p, token, index);
     if (!repeats) return;
     if (p.reader[0])
-        for (int i = 0; i < 3; i++) paint<UPPER>(p, token, i);
+        for (int i = 0; i < 3; i++) paint<UPPER, CUBIC>(p, token, i);
     if (blockIdx.y) return;
     if (p.reader[0]) mark<UPPER>(p, token);
     if (p.patches) sample_patch<UPPER>(p, token, index, repeats);
@@ -273,11 +302,22 @@ template <int UPPER> __device__ __forceinline__ void emit_token(const Emit& p)
 
 extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit(const __grid_constant__ Emit p)
 {
-    emit_token<0>(p);
+    emit_token<0, 0>(p);
 }
 
 // Where there may be tokens above TOP.
 extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit_upper(const __grid_constant__ Emit p)
 {
-    emit_token<1>(p);
+    emit_token<1, 0>(p);
+}
+
+// Where the reader enlarges tokens bicubically.
+extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit_cubic(const __grid_constant__ Emit p)
+{
+    emit_token<0, 1>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit_upper_cubic(const __grid_constant__ Emit p)
+{
+    emit_token<1, 1>(p);
 }

@@ -37,7 +37,8 @@ class Emit:
         self._blocks = 0, _SLICES if reader else 1
         self._record = arrays.record.pointer
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
-        self._kernels = {above: program.kernel("emit_upper" if above else "emit") for above in (False, True)}
+        cubic = "_cubic" if settings.allocation.interpolation == "bicubic" else ""
+        self._kernels = {above: program.kernel(f"emit{'_upper' * above}{cubic}") for above in (False, True)}
         self._kernel = self._kernels[False]
         self._parameters = struct(
             frame=(np.uint64, pixels.frame.pointer),

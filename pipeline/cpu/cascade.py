@@ -114,7 +114,8 @@ class _Cascade:
         self._ledger = Ledger(geometry)
         self._strategy = strategy(settings.allocation)
         in_stream = settings.allocation.memory == "stream"
-        self._reader = Reader(geometry, state.update.frame.subsampled) if in_stream else None
+        about = geometry, state.update.frame.subsampled, settings.allocation.interpolation
+        self._reader = Reader(*about) if in_stream else None
         self._evolving = not _EVOLVING.isdisjoint(used)  # maps that change even where the picture rests
         self._settled: Selection | None = None  # what an unchanged frame is given again
         self._dear = False  # whether the last frame paid more than the least price for its tokens, being in debt

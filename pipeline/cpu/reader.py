@@ -16,15 +16,16 @@ from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks
 from foveate.pipeline.native.paint import paint_tokens, paint_upper
 from foveate.pipeline.native.reader import note_shown, reader_error
+from foveate.pipeline.painting import Interpolation
 
 _NEVER_SEEN = 255  # coarser than any LOD
 
 
 class Reader:
-    """Painted by every token (its level enlarged bilinearly), compared with what the texture holds."""
+    """Painted by every token (its level enlarged), compared with what the texture holds."""
 
-    def __init__(self, geometry: Geometry, subsampled: bool) -> None:
-        self._geometry = geometry
+    def __init__(self, geometry: Geometry, subsampled: bool, interpolation: Interpolation = "bilinear") -> None:
+        self._geometry, self._cubic = geometry, interpolation == "bicubic"
         rows, columns = (cells * CELL for cells in geometry.span)
         bases = (0, 1, 1) if subsampled else (0, 0, 0)
         self.planes = [np.zeros((rows >> base, columns >> base), np.uint8) for base in bases]
@@ -99,8 +100,9 @@ class Reader:
         coarse = int(np.count_nonzero(tokens.lod > TOP_LEVEL))  # these come first
         for lod, row, column in zip(*(values[:coarse].tolist() for values in tokens), strict=True):
             for samples, plane, pyramid in zip(upper.planes(lod), self.planes, levels.planes, strict=True):
-                paint_upper(samples, plane, lod - pyramid.base, row, column)
-        paint_tokens(levels.pyramids, self.planes, tokens.lod[coarse:], tokens.row[coarse:], tokens.column[coarse:])
+                paint_upper(samples, plane, lod - pyramid.base, row, column, self._cubic)
+        fine = tokens.lod[coarse:], tokens.row[coarse:], tokens.column[coarse:]
+        paint_tokens(levels.pyramids, self.planes, *fine, self._cubic)
         further = int(tokens.lod.max(initial=0)) - len(self._left)
         if further > 0:
             self._left = np.concatenate([self._left, np.zeros((further, *self._geometry.grid), np.float32)])

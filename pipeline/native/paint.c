@@ -1,4 +1,4 @@
-/* Shows the reader tokens: each one's samples, enlarged bilinearly to the pixels that it covers.
+/* Shows the reader tokens: each one's samples, enlarged bilinearly or bicubically to the pixels that it covers.
 
    Sample centres are aligned, the border is repeated; first along the rows, then down the columns, rounded to nearest. */
 
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { PATCH = 16, WIDEST = PATCH << TOP_LEVEL };
+enum { PATCH = 16, WIDEST = PATCH << TOP_LEVEL, TAPS = 4 };
 
 typedef struct {
     const float *samples; /* of the level */
@@ -44,6 +44,67 @@ INLINE void enlarge(const Token *t, int32_t factor)
     }
 }
 
+/* The weights of the four samples around a place, ``part`` of the way from the second to the third: cubic convolution
+   (Keys, 1981), with a = -3/4 as OpenCV and PyTorch have it. */
+INLINE void cubic_weights(float part, float *weights)
+{
+    const float a = -0.75f;
+    float far = part + 1.0f, rest = 1.0f - part;
+    weights[0] = ((a * far - 5.0f * a) * far + 8.0f * a) * far - 4.0f * a;
+    weights[1] = ((a + 2.0f) * part - (a + 3.0f)) * part * part + 1.0f;
+    weights[2] = ((a + 2.0f) * rest - (a + 3.0f)) * rest * rest + 1.0f;
+    weights[3] = 1.0f - weights[0] - weights[1] - weights[2];
+}
+
+INLINE float weighted(float a, float b, float c, float d, const float *weights)
+{
+    return ((a * weights[0] + b * weights[1]) + c * weights[2]) + d * weights[3];
+}
+
+INLINE uint8_t to_byte(float value)
+{
+    float most = value < 255.0f ? value : 255.0f;
+    return (uint8_t)(int32_t)((most > 0.0f ? most : 0.0f) + 0.5f);
+}
+
+/* widen(), bicubically. ``weights`` are those of each phase. */
+INLINE void widen_cubic(const Token *t, int32_t row, int32_t factor, float (*weights)[TAPS], float *restrict out)
+{
+    float near[PATCH + TAPS]; /* with two neighbours at either end */
+    const float *samples = t->samples + (int64_t)least(greatest(row, 0), t->rows - 1) * t->columns;
+    for (int32_t x = 0; x < PATCH + TAPS; x++) near[x] = samples[least(greatest(t->left + x - 2, 0), t->columns - 1)];
+    for (int32_t x = 0; x < PATCH; x++)
+        for (int32_t phase = 0; phase < factor; phase++) {
+            const float *first = near + x + (phase >= factor / 2);
+            out[x * factor + phase] = weighted(first[0], first[1], first[2], first[3], weights[phase]);
+        }
+}
+
+INLINE void enlarge_cubic(const Token *t, int32_t factor)
+{
+    float rows[TAPS][WIDEST], weights[WIDEST / PATCH][TAPS];
+    for (int32_t phase = 0; phase < factor; phase++)
+        cubic_weights(((float)phase + 0.5f) / (float)factor - (phase < factor / 2 ? -0.5f : 0.5f), weights[phase]);
+    for (int32_t row = -2; row < TAPS - 2; row++) widen_cubic(t, t->top + row, factor, weights, rows[row + 2]);
+    for (int32_t y = 0; y < PATCH * factor; y++) {
+        int32_t phase = y % factor, first = y / factor + (phase >= factor / 2); /* of the rows, from that at -2 on */
+        if (phase == factor / 2) widen_cubic(t, t->top + first + 1, factor, weights, rows[(first + 3) % TAPS]);
+        const float *a = rows[first % TAPS], *b = rows[(first + 1) % TAPS];
+        const float *c = rows[(first + 2) % TAPS], *d = rows[(first + 3) % TAPS];
+        uint8_t *out = t->onto + y * t->stride;
+        for (int32_t x = 0; x < PATCH * factor; x++) out[x] = to_byte(weighted(a[x], b[x], c[x], d[x], weights[phase]));
+    }
+}
+
+FOR_EACH_PROCESSOR
+static void paint_enlarged_cubic(const Token *t, int32_t factor)
+{
+    if (factor == 2) enlarge_cubic(t, 2);
+    else if (factor == 4) enlarge_cubic(t, 4);
+    else if (factor == 8) enlarge_cubic(t, 8);
+    else enlarge_cubic(t, 16);
+}
+
 FOR_EACH_PROCESSOR
 static void paint_enlarged(const Token *t, int32_t factor)
 {
@@ -54,14 +115,15 @@ static void paint_enlarged(const Token *t, int32_t factor)
 }
 
 /* One token in one plane. A token of the base's own resolution, or finer, shows the base as it is. */
-static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t row, int32_t column)
+static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t row, int32_t column, int32_t cubic)
 {
     int32_t side = PATCH << lod >> from->base, top = row * side, left = column * side, step = lod - from->base;
     uint8_t *pixels = (uint8_t *)onto->samples + top * onto->stride + left;
     if (step > 0) {
         Token token = {from->coarse[step - 1], from->rows >> step, (int32_t)(from->stride >> step), row * PATCH,
                        column * PATCH, pixels, onto->stride};
-        paint_enlarged(&token, 1 << step);
+        if (cubic) paint_enlarged_cubic(&token, 1 << step);
+        else paint_enlarged(&token, 1 << step);
     } else {
         for (int32_t y = 0; y < side; y++)
             memcpy(pixels + y * onto->stride, from->pixels + (top + y) * from->stride + left, (size_t)side);
@@ -70,19 +132,38 @@ static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t r
 
 /* ``onto`` are planes of the reader's picture, which all tokens lie in. */
 EXPORT void paint_tokens(const Pyramid from[3], const Plane onto[3], const uint8_t *lod, const int32_t *row,
-                         const int32_t *column, int32_t count)
+                         const int32_t *column, int32_t count, int32_t cubic)
 {
     for (int32_t plane = 0; plane < 3; plane++)
-        for (int32_t i = 0; i < count; i++) paint(&from[plane], &onto[plane], lod[i], row[i], column[i]);
+        for (int32_t i = 0; i < count; i++) paint(&from[plane], &onto[plane], lod[i], row[i], column[i], cubic);
+}
+
+/* The sample at a place of a level that was enlarged by ``factor``, bicubically. */
+static float cubic_at(const float *samples, int32_t rows, int32_t columns, int32_t factor, int32_t y, int32_t x)
+{
+    int32_t above = y / factor - (y % factor < factor / 2), before = x / factor - (x % factor < factor / 2);
+    float down[TAPS], across[TAPS], column[TAPS];
+    cubic_weights(((float)(y % factor) + 0.5f) / (float)factor - 0.5f - (float)(above - y / factor), down);
+    cubic_weights(((float)(x % factor) + 0.5f) / (float)factor - 0.5f - (float)(before - x / factor), across);
+    for (int32_t i = 0; i < TAPS; i++) {
+        const float *row = samples + (int64_t)least(greatest(above + i - 1, 0), rows - 1) * columns;
+        float near[TAPS];
+        for (int32_t k = 0; k < TAPS; k++) near[k] = row[least(greatest(before + k - 1, 0), columns - 1)];
+        column[i] = weighted(near[0], near[1], near[2], near[3], across);
+    }
+    return weighted(column[0], column[1], column[2], column[3], down);
 }
 
 /* One token of a level 2^step times as coarse as the plane, whose edge may cut it. */
 EXPORT void paint_upper(const float *samples, int32_t rows, int32_t columns, const Plane *onto, int32_t step, int32_t row,
-                        int32_t column)
+                        int32_t column, int32_t cubic)
 {
     int32_t factor = 1 << step, top = row * PATCH * factor, left = column * PATCH * factor;
     int32_t bottom = least(top + PATCH * factor, onto->height), right = least(left + PATCH * factor, onto->width);
-    for (int32_t y = top; y < bottom; y++) {
+    for (int32_t y = top; cubic && y < bottom; y++)
+        for (int32_t x = left; x < right; x++)
+            ((uint8_t *)onto->samples)[y * onto->stride + x] = to_byte(cubic_at(samples, rows, columns, factor, y, x));
+    for (int32_t y = top; !cubic && y < bottom; y++) {
         int32_t above = y / factor - (y % factor < factor / 2);
         float down = ((float)(y % factor) + 0.5f) / (float)factor - 0.5f - (float)(above - y / factor);
         const float *upper = samples + (int64_t)least(greatest(above, 0), rows - 1) * columns;

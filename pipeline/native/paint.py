@@ -13,8 +13,8 @@ from foveate.pipeline.native.levels import Pyramid
 from foveate.pipeline.native.library import POINTER, Plane, address, kernel, plane
 from foveate.pipeline.selection import PATCH
 
-_paint_upper = kernel("paint_upper", POINTER, *[ctypes.c_int32] * 2, POINTER, *[ctypes.c_int32] * 3)
-_paint_tokens = kernel("paint_tokens", POINTER, POINTER, POINTER, POINTER, POINTER, ctypes.c_int32)
+_paint_upper = kernel("paint_upper", POINTER, *[ctypes.c_int32] * 2, POINTER, *[ctypes.c_int32] * 4)
+_paint_tokens = kernel("paint_tokens", POINTER, POINTER, POINTER, POINTER, POINTER, *[ctypes.c_int32] * 2)
 
 
 def paint_tokens(
@@ -23,8 +23,11 @@ def paint_tokens(
     lod: NDArray[np.uint8],
     row: NDArray[np.int32],
     column: NDArray[np.int32],
+    cubic: bool = False,
 ) -> None:
     """Paint tokens, sampled from ``pyramids``, into the three ``planes`` of the reader's picture.
+
+    They are enlarged bilinearly, or bicubically (``cubic``).
 
     ``row`` and ``column`` are in units of 16 * 2**lod pixels; all three arrays have one length. Raises ValueError for a
     token that does not lie in the picture.
@@ -42,10 +45,12 @@ def paint_tokens(
         address(row, np.int32, lod.shape),
         address(column, np.int32, lod.shape),
     )
-    _paint_tokens(pyramids, (Plane * 3)(*map(plane, planes)), *places, len(lod))
+    _paint_tokens(pyramids, (Plane * 3)(*map(plane, planes)), *places, len(lod), cubic)
 
 
-def paint_upper(samples: NDArray[np.float32], plane_onto: NDArray[np.uint8], step: int, row: int, column: int) -> None:
+def paint_upper(
+    samples: NDArray[np.float32], plane_onto: NDArray[np.uint8], step: int, row: int, column: int, cubic: bool = False
+) -> None:
     """Paint one token of a level above TOP_LEVEL, whose ``samples`` are 2**step times as coarse as the plane.
 
     What reaches over the plane's right and bottom edge is left out. Raises ValueError for a token wholly outside.
@@ -55,4 +60,6 @@ def paint_upper(samples: NDArray[np.float32], plane_onto: NDArray[np.uint8], ste
     if not (0 <= row * side < rows and 0 <= column * side < columns):
         raise ValueError(f"tokens must lie in the picture of {columns}x{rows} samples, got row {row}, column {column}")
     onto = plane(plane_onto)
-    _paint_upper(address(samples, np.float32, samples.shape), *samples.shape, ctypes.byref(onto), step, row, column)
+    _paint_upper(
+        address(samples, np.float32, samples.shape), *samples.shape, ctypes.byref(onto), step, row, column, cubic
+    )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import cv2
 
 from foveate.pipeline.frames import FrameView
+from foveate.pipeline.painting import Interpolation
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.overlay_layout import Image
 
@@ -29,11 +30,12 @@ class ReaderView:
     def __init__(self, header: Header) -> None:
         allocation = header.config.get("allocation", {})
         self.remembers = allocation.get("memory") == "stream"
+        self._interpolation: Interpolation = allocation.get("interpolation", "bilinear")
         self._held: Image | None = None
 
     def follow(self, selection: Selection) -> Image:
         """The picture after ``selection``: uint8[height, width, 3], R'G'B', not to be written to."""
-        painted = selection.paint(self._held)
+        painted = selection.paint(self._held, interpolation=self._interpolation)
         self._held = painted if self.remembers else None
         return painted
 

@@ -341,6 +341,14 @@ def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> Non
                 feedback.set_budget(most)
 
 
+@pytest.mark.parametrize(("height", "width", "budget"), [(97, 131, 12), (288, 544, 40), (700, 1090, 6)])
+def test_a_reader_that_enlarges_bicubically(pairs: Any, height: int, width: int, budget: int) -> None:
+    """What it is left with decides the later frames; the last size has tokens above LOD 4."""
+    settings = Settings(budget=budget, allocation={"memory": "stream", "interpolation": "bicubic"})
+    for ours, theirs in pairs(settings).run(stirred(height, width, 12)):
+        agree(ours, theirs, f"frame {ours.index}")
+
+
 def owe_the_same(ours: Selection, theirs: Selection) -> None:
     """Debt and price are integers, and places on one lattice."""
     assert ours.extras == theirs.extras

@@ -1,5 +1,6 @@
 """The reader's picture: painted as the levels enlarged bilinearly, compared exactly."""
 
+import cv2
 import numpy as np
 import pytest
 
@@ -62,6 +63,28 @@ def test_a_token_paints_its_level_enlarged_and_nothing_else(scene, lod):
     cells = np.zeros(geometry.grid, bool)
     cells[row << lod : (row + 1) << lod, column << lod : (column + 1) << lod] = True
     assert (reader.seen == cells).all()
+
+
+@pytest.mark.parametrize("lod", [1, 2, 3, 4, 5, 6])
+def test_a_token_is_enlarged_bicubically_where_the_reader_does_so(lod):
+    """As OpenCV enlarges the whole level, within half a grey value and float32's last bits."""
+    geometry, rng = Geometry(1500, 1100), np.random.default_rng(1)
+    levels = Levels(geometry, True)
+    planes = tuple(rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((1100, 1500), (550, 750), (550, 750)))
+    levels.update(planes, np.ones(geometry.tiles, np.bool_))
+    upper = UpperLevels(tuple(pyramid.level(4) for pyramid in levels.planes), 6)
+    reader = Reader(geometry, True, "bicubic")
+    last = (1100 - 1) // (16 << lod), (1500 - 1) // (16 << lod)
+    reader.paint(levels, upper, tokens((lod, 0, 0), (lod, *last)))
+    for pyramid, coarsest, plane in zip(levels.planes, upper.planes(max(lod, 4)), reader.planes, strict=True):
+        source, factor = (pyramid.level(lod) if lod < 5 else coarsest), 1 << (lod - pyramid.base)
+        level = np.asarray(source, np.float32)
+        true = level if factor == 1 else cv2.resize(level, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC)
+        side = 16 * factor
+        rows, columns = pyramid.pixels.shape
+        for row, column in ((0, 0), last):
+            at = np.s_[row * side : min((row + 1) * side, rows), column * side : min((column + 1) * side, columns)]
+            assert np.abs(plane[at] - true[at].clip(0, 255)).max() <= 0.5 + 2e-3
 
 
 def test_the_error_is_the_sum_of_squares_and_unseen_cells_count_as_worst(scene):
