@@ -71,8 +71,8 @@ class AllocationKeywords(TypedDict, total=False):
     min_gain: float
     budget_average: int | None
     burst: float
-    interpolation: Literal["bilinear", "bicubic"]
     merge: Literal[1, 2, 3]
+    interpolation: Literal["bilinear", "bicubic"]
     share: float
     m0: float | None
     e0: float
