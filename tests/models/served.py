@@ -29,7 +29,10 @@ _VISION = {
     "intermediate_size": 96, "out_hidden_size": 64,
 }  # fmt: skip
 _QWEN3 = _VISION | {"patch_size": 16, "num_position_embeddings": 49}
-_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "decoder_sparse_step": 1}
+_EXPERTS = {
+    "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "decoder_sparse_step": 1,
+    "norm_topk_prob": True,
+}  # fmt: skip
 _LINEAR = {
     "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2, "linear_num_value_heads": 2,
     "linear_key_head_dim": 32, "linear_value_head_dim": 32,

@@ -14,7 +14,7 @@ from foveate.pipeline import open_stream
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.places import Places
 from foveate.pipeline.vlm.vllm.checks import frames_of, is_chosen
-from foveate.pipeline.vlm.vllm.request import FRAMES, PATCHES, PLACES, content_of, image_data, message
+from foveate.pipeline.vlm.vllm.request import PATCHES, PLACES, SIZE, content_of, image_data, message
 from tests.pipeline.vllm_malformed import MALFORMED, Change
 from tests.pipeline.vlm_selections import selection_of
 
@@ -40,7 +40,7 @@ def test_a_message_holds_times_tokens_and_the_question() -> None:
     assert kinds == ["text", "image_embeds", "text", "image_embeds", "text"]  # a frame without a token is left out
     assert [part["text"] for part in said["content"][::2]] == ["<0.0 seconds>", "<2.0 seconds>", "who?"]
     part = said["content"][1]["image_embeds"]
-    assert decoded(part[FRAMES]).tolist() == [192, 128, 12]
+    assert decoded(part[SIZE]).tolist() == [192, 128]
     assert decoded(part[PLACES]).tolist() == [[x, y, lod] for lod, x, y in COARSE + FINE]
     assert decoded(part[PATCHES]).dtype == np.uint8
     assert (decoded(part[PATCHES]) == first.patches).all()
@@ -81,7 +81,7 @@ def test_a_stream_makes_requests_that_are_right(samples: Any) -> None:
 
 def test_arrays_of_torch_are_taken() -> None:
     torch = pytest.importorskip("torch", reason="needs torch")
-    data = {name: torch.from_numpy(array) for name, array in image_data([chosen()]).items()}
+    data = {name: torch.from_numpy(array)[None] for name, (array,) in image_data([chosen()]).items()}
     assert len(frames_of(data, 2, 1000)) == 1
     with pytest.raises(ValueError, match=r"dense array of plain numbers, got torch\.bfloat16"):
         frames_of({**data, PATCHES: data[PATCHES].bfloat16()}, 2, 1000)
@@ -91,18 +91,30 @@ def test_arrays_of_torch_are_taken() -> None:
 
 @pytest.mark.parametrize(("change", "why"), MALFORMED.values(), ids=MALFORMED)
 def test_what_is_malformed_is_refused(change: Change, why: str) -> None:
-    data = change(image_data([selection_of(192, 128, FINE)]))
-    assert is_chosen(data)
-    with pytest.raises(ValueError, match=why) as error:
-        frames_of(data, 2, 256)
-    assert "\n" not in str(error.value)
+    right = {name: array for name, (array,) in image_data([selection_of(192, 128, FINE)]).items()}
+    wrong = change(right)
+    assert is_chosen(wrong)
+    stacked = {name: array[None] for name, array in wrong.items()}
+    listed = {name: [right.get(name, array), array] for name, array in wrong.items()}  # as a second frame
+    for data in (stacked, listed):
+        with pytest.raises(ValueError, match=why) as error:
+            frames_of(data, 2, 256)
+        assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("value", [None, 3, "text", [[1, 2, 3]], np.array([[object()] * 3]), np.array(3)])
+@pytest.mark.parametrize("value", [None, 3, "text", [[1, 2, 3]], np.array([[object()] * 3]), np.array(3), (3, 4)])
 def test_what_is_no_array_is_refused(value: Any) -> None:
-    for name in (FRAMES, PLACES, PATCHES):
+    for name in (SIZE, PLACES, PATCHES):
         with pytest.raises(ValueError, match=f"{name} must be"):
             frames_of({**image_data([chosen()]), name: value}, 2, 1000)
+
+
+@pytest.mark.parametrize("name", [SIZE, PLACES, PATCHES])
+def test_each_frame_needs_all_of_its_arrays(name: str) -> None:
+    data = image_data([chosen(), chosen()])
+    for value in (data[name][:1], [], data[name] * 2):
+        with pytest.raises(ValueError, match=f"{SIZE} tells of . frames, {PLACES} of ., and {PATCHES} of ."):
+            frames_of({**data, name: value}, 2, 1000)
 
 
 def test_more_than_the_context_is_refused() -> None:
@@ -118,9 +130,9 @@ def test_more_groups_than_towers_have_rows_are_refused() -> None:
     places = (at + np.array([[8, 8], [24, 8], [8, 24], [24, 24]])).reshape(-1, 2)
     places = np.concatenate([places, np.zeros((len(places), 1))], 1).astype(np.int32)
     data = {
-        FRAMES: np.array([[65 * 32, 64 * 32, len(places)]], np.int32),
-        PLACES: places,
-        PATCHES: np.zeros((len(places), 16, 16, 3), np.uint8),
+        SIZE: np.array([[65 * 32, 64 * 32]], np.int32),
+        PLACES: places[None],
+        PATCHES: np.zeros((1, len(places), 16, 16, 3), np.uint8),
     }
     with pytest.raises(ValueError, match="frame 0 has 4160 groups of tokens; at most 4096 are read"):
         frames_of(data, 2, 100_000)
@@ -135,6 +147,6 @@ def test_selections_need_patches_and_tokens() -> None:
         image_data([])
 
 
-@pytest.mark.parametrize("data", [{"image_embeds": 1}, [1], None, "foveate_frames", np.zeros(3)])
+@pytest.mark.parametrize("data", [{"image_embeds": 1}, [1], None, "foveate_size", np.zeros(3)])
 def test_other_images_are_left_to_vllm(data: Any) -> None:
     assert not is_chosen(data)

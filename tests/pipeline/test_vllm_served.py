@@ -139,8 +139,7 @@ def in_parts(*parts: Any) -> dict[str, Any]:
 
 def right() -> dict[str, Any]:
     """Arrays of one part of a request."""
-    arrays = image_data([part_of(whole(1), CHOSEN)])
-    return {name: array[0] if len(array) == 1 else array for name, array in arrays.items()}
+    return {name: array for name, (array,) in image_data([part_of(whole(1), CHOSEN)]).items()}
 
 
 def still_answers(server: VllmServer) -> None:

@@ -1,4 +1,4 @@
-"""Requests for the plugin of vLLM that are wrong in one way each, and what is to be said of them."""
+"""Frames for the plugin of vLLM that are wrong in one way each, and what is to be said of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from foveate.pipeline.vlm.vllm.request import FRAMES, PATCHES, PLACES
+from foveate.pipeline.vlm.vllm.request import PATCHES, PLACES, SIZE
 
 Arrays = dict[str, Any]
 Change = Callable[[Arrays], Arrays]
@@ -31,21 +31,13 @@ def _without(name: str) -> Change:
 
 
 def _first(count: int) -> Change:
-    """Only the first tokens, and a frame that says so."""
-
-    def cut(arrays: Arrays) -> Arrays:
-        frames = arrays[FRAMES].copy()
-        frames[..., 2] = count
-        return {FRAMES: frames, PLACES: arrays[PLACES][:count], PATCHES: arrays[PATCHES][:count]}
-
-    return cut
+    """Only the first tokens."""
+    return lambda arrays: {SIZE: arrays[SIZE]} | {name: arrays[name][:count] for name in (PLACES, PATCHES)}
 
 
 def _twice(arrays: Arrays) -> Arrays:
     """All tokens again in the same frame."""
-    frames = arrays[FRAMES].copy()
-    frames[..., 2] *= 2
-    return {FRAMES: frames} | {name: np.concatenate([arrays[name]] * 2) for name in (PLACES, PATCHES)}
+    return {SIZE: arrays[SIZE]} | {name: np.concatenate([arrays[name]] * 2) for name in (PLACES, PATCHES)}
 
 
 def _nan(array: Any) -> Any:
@@ -53,7 +45,7 @@ def _nan(array: Any) -> Any:
 
 
 MALFORMED: dict[str, tuple[Change, str]] = {
-    "no frames": (_without(FRAMES), "chosen tokens are"),
+    "no size": (_without(SIZE), "chosen tokens are"),
     "no places": (_without(PLACES), "chosen tokens are"),
     "no patches": (_without(PATCHES), "chosen tokens are"),
     "another key": (lambda arrays: {**arrays, "pixel_values": np.zeros((1, 3))}, "chosen tokens are"),
@@ -68,16 +60,15 @@ MALFORMED: dict[str, tuple[Change, str]] = {
     "patches of 14 pixels": (_with(PATCHES, lambda a: a[:, :14, :14]), f"{PATCHES} must be uint8"),
     "patches with alpha": (_with(PATCHES, lambda a: np.concatenate([a, a[..., :1]], -1)), f"{PATCHES} must be uint8"),
     "flat patches": (_with(PATCHES, lambda a: a.reshape(len(a), -1)), f"{PATCHES} must be uint8"),
-    "fewer patches": (_with(PATCHES, lambda a: a[:-4]), "tokens"),
-    "fewer places": (_with(PLACES, lambda a: a[:-4]), "tokens"),
-    "a count that is too high": (_set(FRAMES, (..., 2), 1000), "tokens"),
-    "a count that is too low": (_set(FRAMES, (..., 2), 4), "tokens"),
-    "a negative count": (_set(FRAMES, (..., 2), -28), "must have a token"),
-    "a count beyond memory": (_set(FRAMES, (..., 2), 2**31 - 1), "tokens"),
-    "no width": (_set(FRAMES, (..., 0), 0), "width and height must be 1 to 16384"),
-    "a negative height": (_set(FRAMES, (..., 1), -128), "width and height must be 1 to 16384"),
-    "a picture beyond bounds": (_set(FRAMES, (..., 0), 2**30), "width and height must be 1 to 16384"),
-    "a picture beyond the context": (_set(FRAMES, (..., 0), 16384), "width and height|exceeds the model's context"),
+    "fewer patches": (_with(PATCHES, lambda a: a[:-4]), f"{PLACES} must be int32"),
+    "fewer places": (_with(PLACES, lambda a: a[:-4]), f"{PLACES} must be int32"),
+    "sizes of float": (_with(SIZE, lambda a: a.astype(np.float64)), f"{SIZE} must be int32"),
+    "a size of three numbers": (_with(SIZE, lambda a: np.append(a, 1)), f"{SIZE} must be int32"),
+    "sizes that are NaN": (_with(SIZE, _nan), f"{SIZE} must be int32"),
+    "no width": (_set(SIZE, 0, 0), "width and height must be 1 to 16384"),
+    "a negative height": (_set(SIZE, 1, -128), "width and height must be 1 to 16384"),
+    "a picture beyond bounds": (_set(SIZE, 0, 2**30), "width and height must be 1 to 16384"),
+    "a picture beyond the context": (_set(SIZE, 0, 16384), "width and height|exceeds the model's context"),
     "half a group": (_first(6), "does not hold such groups"),
     "a group of two LODs": (_set(PLACES, (0, 2), 1), "does not hold such groups|begin in the"),
     "a negative LOD": (_set(PLACES, (0, 2), -1), "LODs must be 0 to 10"),

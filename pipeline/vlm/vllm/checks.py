@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.selection import PATCH
 from foveate.pipeline.vlm.groups import Groups
-from foveate.pipeline.vlm.vllm.request import FRAMES, PATCHES, PLACES
+from foveate.pipeline.vlm.vllm.request import PATCHES, PLACES, SIZE
 
 PREFIX: Final = "foveate_"
 MOST_GROUPS: Final = 4096  # of a frame; the towers' rotary tables hold 8,192 rows, and the groups are shown as a column
@@ -49,43 +48,33 @@ def is_chosen(data: object) -> bool:
 def frames_of(data: Mapping[str, object], merge: int, longest: int) -> list[tuple[Shown, Groups]]:
     """The frames of a request, each with its groups of ``merge`` x ``merge`` tokens.
 
-    ``longest``: positions that the language model may use. Raises ValueError, in one line, for all that is malformed.
+    Each value of ``data`` is a list of arrays, one for each frame, or they are stacked. ``longest``: positions that the
+    language model may use. Raises ValueError, in one line, for all that is malformed.
     """
-    frames, places, patches = _arrays(data)
-    counts = frames[:, 2]
-    if (counts < 1).any():
-        raise ValueError(f"{FRAMES}: each frame must have a token, got {counts.min()} of frame {counts.argmin()}")
-    if counts.sum() != len(places) or len(places) != len(patches):
+    if set(data) != {SIZE, PLACES, PATCHES}:
+        names = ", ".join(sorted(map(str, data)))
+        raise ValueError(f"chosen tokens are {SIZE}, {PLACES} and {PATCHES}, got {names}")
+    sizes, places, patches = (_arrays(name, data[name]) for name in (SIZE, PLACES, PATCHES))
+    if not sizes or not len(sizes) == len(places) == len(patches):
         raise ValueError(
-            f"{FRAMES} tells of {counts.sum()} tokens, {PLACES} of {len(places)}, and {PATCHES} of {len(patches)}"
+            f"{SIZE} tells of {len(sizes)} frames, {PLACES} of {len(places)}, and {PATCHES} of {len(patches)}"
         )
-    if (frames[:, :2] < 1).any() or (frames[:, :2] > MOST_PIXELS).any():
-        raise ValueError(f"{FRAMES}: width and height must be 1 to {MOST_PIXELS} pixels, got {frames[:, :2].tolist()}")
-    ends = [0, *counts.cumsum().tolist()]
-    shown = [
-        _shown(index, frames[index], places[start:end], patches[start:end])
-        for index, (start, end) in enumerate(pairwise(ends))
-    ]
-    found = [(frame, _groups(frame, merge)) for frame in shown]
+    found = []
+    for index, frame in enumerate(zip(sizes, places, patches, strict=True)):
+        shown = _shown(index, *frame)
+        found.append((shown, _groups(shown, merge)))
     _check_length([groups for _, groups in found], longest)
     return found
 
 
-def _arrays(data: Mapping[str, object]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    if set(data) != {FRAMES, PLACES, PATCHES}:
-        names = ", ".join(sorted(map(str, data)))
-        raise ValueError(f"chosen tokens are {FRAMES}, {PLACES} and {PATCHES}, got {names}")
-    frames = _integers(FRAMES, _array(FRAMES, data[FRAMES]))
-    places = _integers(PLACES, _array(PLACES, data[PLACES]))
-    patches = _array(PATCHES, data[PATCHES])
-    if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (PATCH, PATCH, 3):
-        raise ValueError(f"{PATCHES} must be uint8[K, {PATCH}, {PATCH}, 3], got {_kind(patches)}")
-    return frames, places, patches
+def _arrays(name: str, value: object) -> list[NDArray[Any]]:
+    """An array for each frame."""
+    return [_array(name, each) for each in value] if isinstance(value, list) else list(_array(name, value))
 
 
 def _array(name: str, value: object) -> NDArray[Any]:
     """An array of NumPy, or a tensor of torch on the host, as an array."""
-    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+    if not (hasattr(value, "shape") and hasattr(value, "dtype") and len(value.shape)):
         raise ValueError(f"{name} must be an array, got {type(value).__name__}")
     try:
         return np.asarray(value)
@@ -93,11 +82,12 @@ def _array(name: str, value: object) -> NDArray[Any]:
         raise ValueError(f"{name} must be a dense array of plain numbers, got {value.dtype}") from None
 
 
-def _integers(name: str, array: NDArray[Any]) -> NDArray[np.int64]:
-    if not np.issubdtype(array.dtype, np.integer) or array.ndim != 2 or array.shape[1] != 3 or not len(array):
-        raise ValueError(f"{name} must be int32[N, 3] with N at least 1, got {_kind(array)}")
+def _integers(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Raises ValueError for another type or shape, and for numbers beyond int32."""
+    if not np.issubdtype(array.dtype, np.integer) or array.shape != shape:
+        raise ValueError(f"{name} must be int32{list(shape)}, got {_kind(array)}")
     if array.max() > np.iinfo(np.int32).max or array.min() < np.iinfo(np.int32).min:
-        raise ValueError(f"{name} must be int32[N, 3], and holds larger numbers")
+        raise ValueError(f"{name} must be int32{list(shape)}, and holds larger numbers")
     return array.astype(np.int64)
 
 
@@ -105,21 +95,32 @@ def _kind(array: NDArray[Any]) -> str:
     return f"{array.dtype}{list(array.shape)}"
 
 
-def _shown(index: int, frame: NDArray[np.int64], places: NDArray[np.int64], patches: NDArray[np.uint8]) -> Shown:
+def _shown(index: int, size: NDArray[Any], places: NDArray[Any], patches: NDArray[Any]) -> Shown:
+    """One frame. Raises ValueError where its arrays are not of the right kind, or do not fit each other."""
+    size = _integers(SIZE, size, (2,))
+    if (size < 1).any() or (size > MOST_PIXELS).any():
+        raise ValueError(f"{SIZE}: width and height must be 1 to {MOST_PIXELS} pixels, got {size.tolist()}")
+    if patches.dtype != np.uint8 or patches.ndim != 4 or patches.shape[1:] != (PATCH, PATCH, 3) or not len(patches):
+        raise ValueError(f"{PATCHES} must be uint8[K, {PATCH}, {PATCH}, 3] with K at least 1, got {_kind(patches)}")
+    places = _integers(PLACES, places, (len(patches), 3))
+    _check_places(index, size, places)
+    x, y = places[:, :2].T.astype(np.int32)
+    return Shown(index, int(size[0]), int(size[1]), x, y, places[:, 2].astype(np.uint8), patches)
+
+
+def _check_places(index: int, size: NDArray[np.int64], places: NDArray[np.int64]) -> None:
     """Raises ValueError for a LOD that is none, and for tokens that do not begin in the picture."""
     lod = places[:, 2]
     if (lod < 0).any() or (lod > _MOST_LOD).any():
         raise ValueError(f"{PLACES}: LODs must be 0 to {_MOST_LOD}, got {lod.min()} to {lod.max()} in frame {index}")
     start = places[:, :2] - (PATCH << lod)[:, None] // 2
-    outside = ((start < 0) | (start >= frame[:2])).any(axis=1)
+    outside = ((start < 0) | (start >= size)).any(axis=1)
     if outside.any():
-        x, y = places[outside.argmax(), :2]
+        x, y, level = places[outside.argmax()]
         raise ValueError(
-            f"{PLACES}: the token at ({x}, {y}) with LOD {lod[outside.argmax()]} does not begin in the "
-            f"{frame[0]}x{frame[1]} picture of frame {index}"
+            f"{PLACES}: the token at ({x}, {y}) with LOD {level} does not begin in the {size[0]}x{size[1]} picture "
+            f"of frame {index}"
         )
-    x, y = places[:, :2].T.astype(np.int32)
-    return Shown(index, int(frame[0]), int(frame[1]), x, y, lod.astype(np.uint8), patches)
 
 
 def _groups(frame: Shown, merge: int) -> Groups:

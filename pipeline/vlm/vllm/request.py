@@ -12,25 +12,21 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.selection import Selection
 
-FRAMES: Final = "foveate_frames"  # int32[I, 3]: width and height of each frame, in pixels, and its number of tokens
-PLACES: Final = "foveate_places"  # int32[K, 3]: x and y of each token's centre, in pixels, and its LOD; of all frames
+SIZE: Final = "foveate_size"  # int32[2]: width and height of a frame, in pixels
+PLACES: Final = "foveate_places"  # int32[K, 3]: x and y of each token's centre, in pixels, and its LOD
 PATCHES: Final = "foveate_patches"  # uint8[K, 16, 16, 3]: R'G'B'
 STAMP: Final = "<{:.1f} seconds>"
 
 
-def image_data(selections: Sequence[Selection]) -> dict[str, NDArray[Any]]:
+def image_data(selections: Sequence[Selection]) -> dict[str, list[NDArray[Any]]]:
     """What ``multi_modal_data["image"]`` of ``LLM.generate`` takes: one image for each of ``selections``.
 
     They need patches, and tokens: raises ValueError for one without.
     """
-    shown = [_arrays(selection) for selection in selections]
-    if not shown:
+    if not selections:
         raise ValueError("at least one selection is needed")
-    return {
-        FRAMES: np.stack([arrays[FRAMES] for arrays in shown]),
-        PLACES: np.concatenate([arrays[PLACES] for arrays in shown]),
-        PATCHES: np.concatenate([arrays[PATCHES] for arrays in shown]),
-    }
+    frames = [_arrays(selection) for selection in selections]
+    return {name: [frame[name] for frame in frames] for name in (SIZE, PLACES, PATCHES)}
 
 
 def message(selections: Sequence[Selection], text: str, stamp: str = STAMP) -> dict[str, Any]:
@@ -61,7 +57,7 @@ def _arrays(selection: Selection) -> dict[str, NDArray[Any]]:
     if not len(selection):
         raise ValueError(f"frame {selection.index} has no token to show")
     return {
-        FRAMES: np.array([selection.width, selection.height, len(selection)], np.int32),
+        SIZE: np.array([selection.width, selection.height], np.int32),
         PLACES: np.stack([selection.x, selection.y, selection.lod.astype(np.int32)], 1),
         PATCHES: selection.patches,
     }

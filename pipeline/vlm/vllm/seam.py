@@ -15,18 +15,13 @@ from vllm.transformers_utils.processor import cached_image_processor_from_config
 from foveate.pipeline.vlm.vllm.checks import frames_of, is_chosen
 from foveate.pipeline.vlm.vllm.fields import COUNT, GRID, GROUP, PLACE, groups_of, tensors_of
 from foveate.pipeline.vlm.vllm.positions import Part, whole_prompt
-from foveate.pipeline.vlm.vllm.request import FRAMES, PATCHES, PLACES
+from foveate.pipeline.vlm.vllm.request import PATCHES, PLACES, SIZE
 from foveate.pipeline.vlm.vllm.tower import encode
 
 
-def _sent_fields(inputs: Mapping[str, Any]) -> dict[str, MultiModalFieldConfig]:
-    """Of a request, by which vLLM joins its parts. They are not checked yet, but then an error is theirs."""
-    tokens = torch.as_tensor(inputs[FRAMES])[:, 2]
-    return {
-        FRAMES: MultiModalFieldConfig.batched("image"),
-        PLACES: MultiModalFieldConfig.flat_from_sizes("image", tokens),
-        PATCHES: MultiModalFieldConfig.flat_from_sizes("image", tokens),
-    }
+def _sent_fields() -> dict[str, MultiModalFieldConfig]:
+    """Of a request, by which vLLM joins its parts: one array after the other, none of them changed."""
+    return {name: MultiModalFieldConfig.batched("image") for name in (SIZE, PLACES, PATCHES)}
 
 
 def _engine_fields(inputs: Mapping[str, Any], merge: int) -> dict[str, MultiModalFieldConfig]:
@@ -74,8 +69,8 @@ class ChosenProcessor:
     info: Any
 
     def _get_mm_fields_config(self, hf_inputs: Any, hf_processor_mm_kwargs: Mapping[str, object]) -> Any:
-        if FRAMES in hf_inputs:
-            return _sent_fields(hf_inputs)
+        if SIZE in hf_inputs:
+            return _sent_fields()
         if COUNT in hf_inputs:
             return _engine_fields(hf_inputs, int(self.info.get_hf_config().vision_config.spatial_merge_size))
         return super()._get_mm_fields_config(hf_inputs, hf_processor_mm_kwargs)  # type: ignore[misc]
