@@ -24,6 +24,7 @@ _SOURCE = "A video file, a picture, numbered pictures, or with --every what fove
 _QUESTION = "What to ask."
 _MODEL = "A folder with a model of transformers; with --server, the name that the server knows it by."
 _SERVER = "The address of a server that speaks OpenAI's protocol, such as http://localhost:8000."
+_TOKENS = "With --server: send the chosen tokens themselves, which a vLLM with Foveate's plugin takes."
 _KEY_ENV = "The environment variable that holds the server's key."
 _FPS = "Look at so many frames a second."
 _FRAMES = "Look at so many frames at most: 16 with --memory frame or --server, else all; with --every the latest."
@@ -48,6 +49,7 @@ class AskArguments:
     question: str
     model: str
     server: str | None
+    sends_tokens: bool  # to the server, instead of pictures
     key_variable: str
     budget: int  # language-model tokens for each frame
     memory: Literal["frame", "stream"]
@@ -74,6 +76,7 @@ def ask(
     question: Annotated[Positional[str], arg(metavar="QUESTION", help=_QUESTION)],
     model: Annotated[str, arg(metavar="DIR|NAME", help=_MODEL)],
     server: Annotated[str | None, arg(metavar="URL", help=_SERVER, help_behavior_hint="")] = None,
+    tokens: FlagCreatePairsOff[Annotated[bool, arg(help=_TOKENS, help_behavior_hint="")]] = False,
     key_env: Annotated[str, arg(metavar="NAME", help=_KEY_ENV)] = "OPENAI_API_KEY",
     fps: Annotated[float, arg(metavar="X", help=_FPS)] = 1.0,
     frames: Annotated[int | None, arg(metavar="N", help=_FRAMES, help_behavior_hint="")] = None,
@@ -99,7 +102,11 @@ def ask(
     memory = memory or ("stream" if server is None else "frame")
     frames = _frames(frames, memory, every)
     if memory == "stream" and server is not None:
-        raise SettingsError("--memory stream needs a model in a folder; one behind --server takes whole pictures")
+        raise SettingsError(
+            "--memory stream needs a model in a folder; one behind --server is shown each frame by itself"
+        )
+    if tokens and server is None:
+        raise SettingsError("--tokens is for --server; a model in a folder gets the chosen tokens anyway")
     if limit is not None:
         check_count("limit", limit, most=_MOST_BUDGET)
     check_count("budget", budget, most=_MOST_BUDGET)
@@ -110,8 +117,8 @@ def ask(
     tree = {"query": query or queries_in(question), "source": looked}
     address = source if seconds is None else resolved(source)
     arguments = AskArguments(
-        address, question, model, server, key_env, budget, memory, limit, frames, max_tokens, pixels_per_token, seconds,
-        quiet, tree,
+        address, question, model, server, tokens, key_env, budget, memory, limit, frames, max_tokens, pixels_per_token,
+        seconds, quiet, tree,
     )  # fmt: skip
     arguments.settings(1, budget, False)
     return arguments

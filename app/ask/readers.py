@@ -16,6 +16,7 @@ from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.pictures import pictures_of, tokens_of
 from foveate.pipeline.vlm.server import Server, Shown
+from foveate.pipeline.vlm.vllm.request import content_of
 
 if TYPE_CHECKING:
     from foveate.pipeline.vlm.reader import Reader
@@ -138,9 +139,39 @@ class ServedModel:
         return self._server.stream(self._frames.shown, self._arguments.question, max_tokens=self._arguments.most_words)
 
 
+class ServedTokens:
+    """A model behind a vLLM with the plugin, which takes the chosen tokens themselves."""
+
+    merge = 2  # of all families there
+    patches = True
+
+    def __init__(self, arguments: AskArguments, address: str) -> None:
+        """Raises SettingsError."""
+        self._server = Server(address, arguments.model, key_variable=arguments.key_variable)
+        self._arguments = arguments
+        self._frames: LatestFrames[Selection] = LatestFrames(arguments.most_frames, arguments.limit)
+        self.tokens = arguments.budget * self.merge**2
+
+    def add(self, selection: Selection, frame: FrameView | None) -> None:
+        """See Answering."""
+        groups = Groups.of(selection, self.merge)
+        self._frames.add(selection.time, len(groups), groups.grid[0] * groups.grid[1], selection)
+
+    def account(self) -> Account:
+        """See Answering."""
+        return self._frames.account()
+
+    def answer(self) -> Iterator[str]:
+        """See Answering."""
+        content = content_of(self._frames.shown, self._arguments.question)
+        return self._server.stream_content(content, max_tokens=self._arguments.most_words)
+
+
 def open_model(arguments: AskArguments) -> Answering:
     """The one that is asked for. Raises as they do."""
-    return LocalModel(arguments) if arguments.server is None else ServedModel(arguments, arguments.server)
+    if arguments.server is None:
+        return LocalModel(arguments)
+    return (ServedTokens if arguments.sends_tokens else ServedModel)(arguments, arguments.server)
 
 
 def _limit(reader: Reader, arguments: AskArguments) -> int:

@@ -77,6 +77,25 @@ def test_a_server_is_shown_what_the_words_ask_for(
     assert f": {tokens} of" in spent
 
 
+def test_a_server_is_sent_the_chosen_tokens(chat: ChatServer, clip: str, capsys: pytest.CaptureFixture[str]) -> None:
+    served = ["--server", chat.address, "--model", "tiny", "--tokens"]
+    assert main(["ask", clip, "Who is moving?", *served, "--frames", "2", "--budget", "30"]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"{SAID}\n"
+    (request,) = chat.asked
+    assert request["texts"] == ["<0.0 seconds>", "<1.0 seconds>", "Who is moving?"]
+    assert request["pictures"] == []
+    given = 0
+    for frame in request["tokens"]:
+        assert frame["foveate_size"].tolist() == [768, 576]
+        count = len(frame["foveate_patches"])
+        assert frame["foveate_places"].shape == (count, 3)
+        assert count <= 4 * 30
+        given += count // 4
+    assert len(request["tokens"]) == 2
+    assert f"2 frames, 0.0 to 1.0 s: {given} of 864 language-model tokens" in said.err
+
+
 def test_without_a_word_that_it_knows_each_frame_is_one_picture(
     chat: ChatServer, clip: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +166,7 @@ def test_what_came_of_an_answer_that_breaks_off_stays(clip: str, capsys: pytest.
             2,
             "--memory stream needs a model",
         ),
+        (["CLIP", "?", "--model", "m", "--tokens"], 2, "--tokens is for --server; a model in a folder gets"),
         (["rtsp://a/b", "?", "--model", "m", "--every", "9s", "--frames", "2"], 2, "with --every it needs --memory fr"),
     ],
 )

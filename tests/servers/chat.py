@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's protocol as far as streamed answers about pictures go, and misbehaves where told to.
+"""A server that speaks OpenAI's protocol as far as streamed answers go, and misbehaves where told to.
 
 It answers only requests of the right shape: what else comes is answered with 400, and with what is wrong about it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import io
 import json
 import threading
 import time
@@ -37,10 +38,14 @@ def checked(headers: Any, body: bytes) -> dict[str, Any]:
     (message,) = asked["messages"]
     if set(message) != {"role", "content"} or message["role"] != "user":
         raise ValueError("there must be one message of the user")
-    pictures, texts = [], []
+    pictures, tokens, texts = [], [], []
     for part in message["content"]:
         if part["type"] == "text":
             texts.append(part["text"])
+            continue
+        if part["type"] == "image_embeds":
+            files = {name: base64.b64decode(each, validate=True) for name, each in part["image_embeds"].items()}
+            tokens.append({name: np.load(io.BytesIO(file), allow_pickle=False) for name, file in files.items()})
             continue
         kind, _, coded = part["image_url"]["url"].partition(",")
         if part["type"] != "image_url" or kind != "data:image/jpeg;base64":
@@ -50,7 +55,7 @@ def checked(headers: Any, body: bytes) -> dict[str, Any]:
         if picture is None or file[:3] != b"\xff\xd8\xff":
             raise ValueError("a picture is no JPEG")
         pictures.append(picture[..., ::-1])
-    return {**asked, "pictures": pictures, "texts": texts, "key": headers["Authorization"]}
+    return {**asked, "pictures": pictures, "tokens": tokens, "texts": texts, "key": headers["Authorization"]}
 
 
 class ChatServer:
