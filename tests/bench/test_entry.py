@@ -27,6 +27,7 @@ MEASURES = {
     "cases.plain": ("clip.mp4",),
     "cases.quality": (),
     "cases.relevance": (),
+    "cases.detection": ("--model", "person.onnx"),
     "cases.words": (),
     "cases.vlm": ("--model", "model", "--questions", "questions.jsonl"),
 }

@@ -1,0 +1,134 @@
+"""What a detector finds in what a reader of the tokens holds, of what it finds in the whole frames:
+
+python -m foveate.bench.cases.detection --model person.onnx --tile 300 --out detection.json
+
+Any detector in ONNX of the kinds that bench/detector.py knows. A run that was ended goes on in the same file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from tyro.conf import Positional, arg
+
+from foveate.bench.case import Clip, file_clips
+from foveate.bench.clips import sample_folder
+from foveate.bench.detector import Detector, Found, matched, open_detector
+from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.footage import Footage, read_footage
+from foveate.bench.painting import rgb_of
+from foveate.bench.peers.methods import with_queries
+from foveate.bench.peers.sent import Method, at_once
+from foveate.bench.record import clip_record, hand_out, origin, sha256
+from foveate.bench.suites.jobs import Job, run_jobs
+from foveate.bench.table import standard_error
+from foveate.pipeline.errors import SettingsError
+
+_FILES = "Video files. Default: the sample with pedestrians."
+_TILE = "Look at overlapping squares of this many pixels, for small things. 0: at whole pictures."
+
+
+def detection(
+    model: Annotated[str, arg(metavar="FILE.onnx", help="The detector.")],
+    files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help=_FILES)] = (),
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    budgets: Annotated[tuple[int, ...], arg(metavar="N ...", help="Tokens per frame.")] = (34, 68, 136, 273),
+    frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
+    every: Annotated[int, arg(metavar="N", help="Look at the last of every N frames.")] = 5,
+    least: Annotated[float, arg(metavar="SCORE", help="The lowest score that counts.")] = 0.5,
+    tile: Annotated[int, arg(metavar="N", help=_TILE)] = 0,
+    query: Annotated[str, arg(metavar="TEXT", help="Foveate with this query is measured as well.")] = "moving",
+) -> None:
+    """Count what a detector finds in the reader's picture, of what it finds in the whole frames."""
+    check_least(1, frames=frames, every=every, budgets=min(budgets))
+    check_folders(out=out)
+    if tile != 0:
+        check_least(32, tile=tile)
+    if not 0 < least <= 1:
+        raise SettingsError(f"--least must be above 0 and at most 1, got {least}")
+    detector = open_detector(Path(model), least, tile)
+    clips = file_clips(files) if files else [Clip("pedestrians", sample_folder() / "pedestrians.mp4")]
+    plan = {
+        "clips": [clip.name for clip in clips],
+        "model": {"file": Path(model).name, "sha256": sha256(Path(model))},
+        "budgets": list(budgets),
+        "frames": frames,
+        "every": every,
+        "least": least,
+        "tile": tile,
+        "query": query,
+    }
+    head = {**origin(), "command": "detection", "suite": "detection", "quick": False, "plan": plan}
+    measure = partial(clip_detection, detector=detector, frames=frames, every=every, query=query)
+    jobs = [Job(f"{clip.name}, {budget}", partial(measure, clip, budget)) for clip in clips for budget in budgets]
+    record = run_jobs(head, jobs, None if out is None else Path(out), standard_error().print)
+    standard_error().print(detection_table(record))
+    if out is None:
+        hand_out(record, None)
+
+
+def clip_detection(
+    clip: Clip, budget: int, detector: Detector, frames: int, every: int, query: str
+) -> list[dict[str, Any]]:
+    """One case per method at one budget."""
+    footage = read_footage(clip.path, frames)
+    places = range(every - 1, len(footage.pictures), every)
+    true = {place: detector.find(rgb_of(footage.pictures[place].planes)) for place in places}
+    about = clip_record(clip, len(footage.pictures))
+    return [
+        {"name": f"{clip.name}, {budget}, {name}", "clip": clip.name, "budget": budget, "method": name}
+        | method_detection(method, footage, budget, true, detector)
+        | about
+        for name, method in with_queries(query).items()
+        if name != "whole frame"
+    ]
+
+
+def method_detection(
+    method: Method, footage: Footage, budget: int, true: Mapping[int, Found], detector: Detector
+) -> dict[str, Any]:
+    """``recall``: the share found again, over the frames of ``true``; ``others``: how many more, as a share."""
+    again, others = [], []
+    for place, shown in enumerate(at_once(method(footage, budget), footage)):
+        if place in true:
+            found = detector.find(rgb_of(shown.planes))
+            again.append(matched(true[place], found))
+            others.append(len(found.boxes) - again[-1])
+    total = sum(len(each.boxes) for each in true.values())
+    return {
+        "things": total,
+        "found": sum(again),
+        "recall": sum(again) / max(total, 1),
+        "others": sum(others) / max(total, 1),
+        "samples": {"found": again, "others": others},
+    }
+
+
+def detection_table(record: Mapping[str, Any]) -> str:
+    """For each clip, one row per method, one column per budget: recall, in brackets what was found besides."""
+    parts = []
+    for clip in dict.fromkeys(case["clip"] for case in record["cases"]):
+        cases = {(each["method"], each["budget"]): each for each in record["cases"] if each["clip"] == clip}
+        methods, budgets = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
+        parts += [f"| {clip} | {' | '.join(f'{budget} tokens' for budget in budgets)} |"]
+        parts += ["|---" * (len(budgets) + 1) + "|"]
+        for method in methods:
+            row = (cases[method, budget] for budget in budgets)
+            cells = " | ".join(f"{each['recall']:.2f} ({each['others']:.2f})" for each in row)
+            parts.append(f"| {method} | {cells} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(detection, prog="python -m foveate.bench.cases.detection", args=list(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
