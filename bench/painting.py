@@ -50,19 +50,18 @@ def lods_of(selection: Selection) -> Lods:
 class ReaderPicture:
     """What is known after the tokens so far: of each cell, its newest token, enlarged."""
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], interpolation: Interpolation = "bilinear") -> None:
+    def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Planes of these ``shapes``, all grey. The first is the luma's."""
-        self._method = _METHODS[interpolation]
         self.planes = [np.full(shape, _UNSEEN, np.uint8) for shape in shapes]
 
-    def paint(self, planes: Sequence[Plane], lods: Lods) -> None:
+    def paint(self, planes: Sequence[Plane], lods: Lods, interpolation: Interpolation = "bilinear") -> None:
         """Show the cells that have a token, sampled from ``planes``."""
+        method = _METHODS[interpolation]
         for lod in np.unique(lods[lods != NOT_SHOWN]).tolist():
             for known, plane in zip(self.planes, planes, strict=True):
                 halved = plane.shape != planes[0].shape
-                np.copyto(
-                    known, level_enlarged(plane, lod - halved, self._method), where=_pixels(lods == lod, known, halved)
-                )
+                where = _pixels(lods == lod, known, halved)
+                np.copyto(known, level_enlarged(plane, lod - halved, method), where=where)
 
 
 def level_enlarged(plane: Plane, level: int, method: int = cv2.INTER_LINEAR) -> Plane:

@@ -51,10 +51,10 @@ def patches_like(shape: tuple[int, ...], budget: int) -> tuple[int, int]:
 def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Sent]:
     """Foveate, under the settings of ``options``. Its tokens show the texture, which is close to the true frame."""
     with open_stream(footage.path, budget=budget, source={"frames": len(footage.pictures)}, **options) as stream:
-        reader = ReaderPicture(footage.shapes, stream.settings.allocation.interpolation)
         texture = Texture(stream.settings.change.threshold)
         for picture, selection in zip(footage.pictures, stream, strict=True):
-            yield Sent(texture.show(picture, selection.keyframe is not None), tokens_of(selection))
+            planes = texture.show(picture, selection.keyframe is not None)
+            yield Sent(planes, tokens_of(selection), interpolation=stream.settings.allocation.interpolation)
 
 
 def whole(footage: Footage, budget: int) -> Iterator[Sent]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from foveate.bench.footage import Footage, Plane
 from foveate.bench.painting import Lods, ReaderPicture, Tokens, lods_at
+from foveate.pipeline.painting import Interpolation
 
 
 class Sent(NamedTuple):
@@ -18,13 +19,14 @@ class Sent(NamedTuple):
 
     ``planes`` are Y, Cb, Cr as in Picture, valid until the next frame. ``cost`` is the budget that one token takes: 1,
     but for a picture that was resized as a whole, of which ``planes`` show the enlargement and ``tokens`` every cell.
-    ``coarser`` is what such a picture's LOD is above that of its tokens.
+    ``coarser`` is what such a picture's LOD is above that of its tokens. ``interpolation`` is how a reader enlarges them.
     """
 
     planes: tuple[Plane, ...]
     tokens: Tokens
     cost: float = 1.0
     coarser: float = 0.0
+    interpolation: Interpolation = "bilinear"
 
     @property
     def size(self) -> int:
@@ -53,7 +55,7 @@ def at_once(sent: Iterable[Sent], footage: Footage) -> Iterator[Shown]:
     """A reader that has read all tokens of a frame when the frame ends, however many they are."""
     reader = ReaderPicture(footage.shapes)
     for frame in sent:
-        reader.paint(frame.planes, _lods(frame.tokens, footage))
+        reader.paint(frame.planes, _lods(frame.tokens, footage), frame.interpolation)
         yield Shown(tuple(reader.planes), frame.size)
 
 
@@ -67,7 +69,7 @@ def at_constant_rate(sent: Iterable[Sent], footage: Footage, rate: int) -> Itera
         while waiting and room > 0:
             first = waiting.popleft()
             read = min(len(first.tokens), int(room / first.cost + 1e-6))
-            reader.paint(first.planes, _lods(first.tokens[:read], footage))
+            reader.paint(first.planes, _lods(first.tokens[:read], footage), first.interpolation)
             room -= read * first.cost
             if read < len(first.tokens):
                 waiting.appendleft(first._replace(tokens=first.tokens[read:]))
