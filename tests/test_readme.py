@@ -22,6 +22,7 @@ from foveate.pipeline.sinks import open_sink
 from foveate.pipeline.sinks.json_lines import record_of
 from foveate.pipeline.sinks.shards import concatenated
 from foveate.pipeline.stream import open_stream
+from foveate.pipeline.vlm.server import Server
 from tests.servers.chat import ChatServer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,6 +170,20 @@ def test_the_example_of_painting_runs() -> None:
     names: dict[str, Any] = {"open_stream": open_stream}
     exec(code_with("paint(onto=seen)"), names)
     assert {names[name].shape for name in ("frame", "seen", "drawn")} == {(576, 768, 3)}
+
+
+def test_the_example_of_tokens_for_vllm_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+
+    def answer(_: Server, content: Any, *, max_tokens: int = 0) -> list[str]:
+        sent.extend(content)
+        return ["nobody"]
+
+    monkeypatch.setattr(Server, "stream_content", answer)
+    names: dict[str, Any] = {}
+    exec(code_with("stream_content(").replace(', source={"fps": 1.0}', ""), names)
+    assert [part["type"] for part in sent] == ["text", "image_embeds"] * 3 + ["text"]
+    assert names["asked"]["messages"][0]["content"][:-1] == sent[:-1]
 
 
 def test_the_example_of_own_frames_runs() -> None:

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 from foveate.pipeline.vlm.reader import Reader  # noqa: E402
 from tests.models import served  # noqa: E402
 from tests.pipeline.test_vlm_models import CHOSEN, part_of, whole  # noqa: E402
-from tests.servers.vllm_server import ENVIRONMENT, VllmServer  # noqa: E402
+from tests.servers.vllm_server import ENVIRONMENT, NAME, VllmServer  # noqa: E402
 
 LONGEST = 256
 COARSE = selection_of(
@@ -191,13 +191,14 @@ def test_what_vllm_cannot_read_ends_nothing(server: VllmServer) -> None:
             still_answers(server)
 
 
-def test_a_client_of_foveate_is_answered(server: VllmServer, model: Any) -> None:
-    from foveate.pipeline.vlm.server import Server
-    from tests.servers.vllm_server import NAME
+def test_foveate_ask_is_answered(server: VllmServer, samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from foveate.app.main import main
 
-    selections = [part_of(whole(1), CHOSEN)]
-    pieces = Server(server.address, NAME).stream_content(content_of(selections, "what?"), max_tokens=3)
-    assert len("".join(pieces)) <= 3
+    clip, sparing = str(samples / "pedestrians.mp4"), ["--frames", "2", "--budget", "20", "--max-tokens", "4"]
+    assert main(["ask", clip, "who?", "--server", server.address, "--model", NAME, "--tokens", *sparing]) == 0
+    said = capsys.readouterr()
+    assert 1 <= len(said.out) <= 5
+    assert "of 864 language-model tokens" in said.err
 
 
 FAMILIES = {
