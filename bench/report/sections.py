@@ -153,6 +153,7 @@ _MORE: Final[Mapping[str, str]] = {
     "tokens_per_frame": "tokens a frame",
     "changed": "tiles changed",
     "recomputed": "cells recomputed",
+    "churn": "tokens unlike the frame before's",
     "top_agreement": "top tenth agreeing",
 }
 

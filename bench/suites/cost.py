@@ -46,10 +46,11 @@ def select(frames: Sequence[Frame], settings: Settings) -> tuple[list[Selection]
 def in_turns(
     frames: Mapping[str, Sequence[Frame]], settings: Mapping[str, Settings], repeats: int
 ) -> dict[str, dict[str, Any]]:
-    """The costs of variants, by their names, measured in turns: ``cpu_ms`` of a frame and its samples, one per turn.
+    """The costs of variants, by their names, measured in turns: ``cpu_ms`` of a frame, and its samples, one per turn.
 
-    The first frame of each run, which also pays for the memory it takes, does not count. ``tokens_per_frame``,
-    ``changed`` and ``recomputed`` are means over the others.
+    It is the least of the turns: other programs on the machine only ever add to it. The first frame of each run, which
+    also pays for the memory it takes, does not count. ``tokens_per_frame``, ``changed`` and ``recomputed`` are means
+    over the others, and so is ``churn``: the share of a frame's tokens that the frame before does not have.
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in settings}
     samples: dict[str, list[float]] = {name: [] for name in settings}
@@ -58,16 +59,21 @@ def in_turns(
             gc.collect()
             selections, times = select(frames[name], each)
             samples[name].append(fmean(times[1:] or times))
-            found[name] = _counts(selections[1:] or selections)
+            found[name] = _counts(selections)
     return {
-        name: {"cpu_ms": fmean(values), **found[name], "samples": {"cpu_ms": values}}
-        for name, values in samples.items()
+        name: {"cpu_ms": min(values), **found[name], "samples": {"cpu_ms": values}} for name, values in samples.items()
     }
 
 
 def _counts(selections: Sequence[Selection]) -> dict[str, float]:
+    later, tokens = selections[1:] or selections, [_tokens(selection) for selection in selections]
     return {
-        "tokens_per_frame": fmean(map(len, selections)),
-        "changed": fmean(selection.changed for selection in selections),
-        "recomputed": fmean(selection.recomputed for selection in selections),
+        "tokens_per_frame": fmean(map(len, later)),
+        "changed": fmean(selection.changed for selection in later),
+        "recomputed": fmean(selection.recomputed for selection in later),
+        "churn": fmean([len(now - before) / max(1, len(now)) for before, now in pairwise(tokens)] or [1.0]),
     }
+
+
+def _tokens(selection: Selection) -> set[tuple[int, int, int]]:
+    return set(zip(selection.lod.tolist(), selection.x.tolist(), selection.y.tolist(), strict=True))

@@ -114,7 +114,7 @@ def _at_once(settings: Settings, clip: Clip, plan: Plan) -> dict[float, dict[str
     return {
         count: {
             "pipeline_fps": fmean(fps for fps, _ in taken),
-            "cpu_ms": fmean(cpu for _, cpu in taken),
+            "cpu_ms": min(cpu for _, cpu in taken),
             "samples": {"fps": [fps for fps, _ in taken], "cpu_ms": [cpu for _, cpu in taken]},
         }
         for count, taken in samples.items()

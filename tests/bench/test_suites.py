@@ -152,6 +152,7 @@ def test_a_whole_suite(
         shares = {case["at"]: case["changed"] for case in record["cases"] if case.get("curve") == "share changed"}
         assert (shares[0], shares[1]) == (0, 1)
         assert 0.4 <= shares[0.5] <= 0.6
+        assert all(case["cpu_ms"] == min(case["samples"]["cpu_ms"]) for case in record["cases"] if "curve" in case)
     if name == "ablation":
         assert {case["group"] for case in record["cases"]} == {group.name for group in GROUPS} | {
             "PCA size",
