@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from foveate.app.arguments import RunArguments
 from foveate.app.console import Console
@@ -15,15 +14,15 @@ from foveate.app.damage import conclude
 from foveate.app.inputs import refuse_inputs
 from foveate.app.progress import progress
 from foveate.app.signals import Interruption, interruptible
+from foveate.app.streams import SelectionStream
 from foveate.app.summary import print_summary
 from foveate.app.tally import Tally
 from foveate.app.unused import holds_arrays, unused
 from foveate.pipeline.errors import SettingsError, SourceError
-from foveate.pipeline.frames import Damage, SourceInfo
+from foveate.pipeline.frames import SourceInfo
 from foveate.pipeline.live.target import is_live
-from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.sinks import Sink, open_overlay, open_report, open_sink
+from foveate.pipeline.sinks import SharedPicture, Sink, open_overlay, open_report, open_sink
 from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
 from foveate.pipeline.sinks.encoding import EncodingSink, Once
 from foveate.pipeline.sources.address import shown
@@ -33,22 +32,13 @@ from foveate.pipeline.timing import StageReport
 _STANDARD_OUTPUT = "-"
 
 
-class Stream(Protocol):
+class Stream(SelectionStream, Protocol):
     """What is needed of foveate.pipeline.stream.Stream."""
 
     @property
     def info(self) -> SourceInfo:
         """What is known of the source."""
 
-    @property
-    def damage(self) -> Damage:
-        """What the source has lost so far."""
-
-    def __iter__(self) -> Iterator[Selection]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
-    ) -> None: ...
     def report(self) -> tuple[StageReport, ...]:
         """Where the time of each stage went."""
 
@@ -73,8 +63,10 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     if idle is not None:
         console.warn(idle)
     settings, sinks = _token_sinks(arguments, outputs)
-    sinks += [*map(open_overlay, filter(None, [arguments.overlay]))]
-    sinks += [*map(open_report, filter(None, [arguments.report])), *filter(None, [sheet])]
+    shared = SharedPicture()
+    sinks += [open_overlay(name, shared=shared) for name in filter(None, [arguments.overlay])]
+    sinks += [open_report(name, shared) for name in filter(None, [arguments.report])]
+    sinks += filter(None, [sheet])
     tally = Tally()
     with Interruption() as interruption:
         try:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import Callable
+from typing import Protocol
 
 from foveate.app.ask.arguments import AskArguments
 from foveate.app.ask.readers import Answering, open_model
@@ -14,11 +13,11 @@ from foveate.app.console import Console
 from foveate.app.damage import conclude
 from foveate.app.exits import Exit
 from foveate.app.signals import Interruption, interruptible
+from foveate.app.streams import SelectionStream
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.frames import Damage, FrameView
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.live.source import FiniteError
 from foveate.pipeline.live.target import is_live
-from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.remote.feed import EndlessError
@@ -26,22 +25,12 @@ from foveate.pipeline.sources.schemes import may_end
 from foveate.pipeline.stream import Expected
 
 
-class Stream(Protocol):
+class Stream(SelectionStream, Protocol):
     """What is needed of foveate.pipeline.stream.Stream."""
 
     @property
     def frame(self) -> FrameView | None:
         """Of the latest Selection."""
-
-    @property
-    def damage(self) -> Damage:
-        """What the source has lost so far."""
-
-    def __iter__(self) -> Iterator[Selection]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
-    ) -> None: ...
 
 
 class Opener(Protocol):

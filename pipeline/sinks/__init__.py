@@ -11,6 +11,7 @@ from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines, whole_records
 from foveate.pipeline.sinks.overlay import OverlaySink
+from foveate.pipeline.sinks.overlay_picture import SharedPicture
 from foveate.pipeline.sinks.parquet import ParquetSink
 from foveate.pipeline.sinks.report import ReportSink
 from foveate.pipeline.sinks.rotation import Kind, RotatingSink, Rotation, set_aside
@@ -19,6 +20,7 @@ from foveate.pipeline.sinks.shards import SHARD_BYTES, ShardPart, ShardSink
 
 __all__ = [
     "Rotation",
+    "SharedPicture",
     "Sink",
     "open_overlay",
     "open_report",
@@ -38,12 +40,12 @@ _SINKS: Final[Mapping[str, Callable[[str], Sink]]] = {
     ".safetensors": partial(ShardSink, save=save_safetensors),
     ".parquet": ParquetSink,
 }
-_OVERLAYS: Final[Mapping[str, Callable[[str], Sink]]] = {
+_OVERLAYS: Final[Mapping[str, type[OverlaySink]]] = {
     ".mp4": OverlaySink,
     ".mkv": OverlaySink,
     ".mov": OverlaySink,
 }
-_REPORTS: Final[Mapping[str, Callable[[str], Sink]]] = {".html": ReportSink, ".htm": ReportSink}
+_REPORTS: Final[Mapping[str, type[ReportSink]]] = {".html": ReportSink, ".htm": ReportSink}
 
 
 def _not_empty(path: Path) -> bool:
@@ -76,18 +78,19 @@ def open_sink(path: str, rotation: Rotation | None = None) -> Sink:
     return _by_suffix(path, "output", _SINKS, possible)(path)
 
 
-def open_overlay(path: str, rotation: Rotation | None = None) -> Sink:
+def open_overlay(path: str, rotation: Rotation | None = None, shared: SharedPicture | None = None) -> Sink:
     """The Sink for an overlay video's name, by its suffix, set aside by ``rotation`` where there is one.
 
+    With ``shared``, which is for an overlay that is not set aside, a report of the same stream draws with it as well.
     Raises SettingsError for an unknown suffix.
     """
     sink = _by_suffix(path, "overlay", _OVERLAYS, ", ".join(_OVERLAYS))
-    return sink(path) if rotation is None else RotatingSink(path, rotation, _OVERLAY)
+    return sink(path, shared) if rotation is None else RotatingSink(path, rotation, _OVERLAY)
 
 
-def open_report(path: str) -> Sink:
-    """The Sink for a report's name, ``.html``. Raises SettingsError for another suffix."""
-    return _by_suffix(path, "report", _REPORTS, ", ".join(_REPORTS))(path)
+def open_report(path: str, shared: SharedPicture | None = None) -> Sink:
+    """The Sink for a report's name, ``.html``; ``shared`` as above. Raises SettingsError for another suffix."""
+    return _by_suffix(path, "report", _REPORTS, ", ".join(_REPORTS))(path, shared)
 
 
 def rotated_files(path: str | Path) -> list[Path]:

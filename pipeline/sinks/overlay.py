@@ -7,7 +7,7 @@ from pathlib import Path
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, refuse_source
-from foveate.pipeline.sinks.overlay_picture import OverlayPicture
+from foveate.pipeline.sinks.overlay_picture import OverlayPicture, SharedPicture
 from foveate.pipeline.sinks.overlay_video import VideoFile
 
 
@@ -17,8 +17,10 @@ class OverlaySink:
     needs_patches = True
     needs_heat = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, shared: SharedPicture | None = None) -> None:
+        """``shared``: where the report of the same stream draws as well."""
         self._path = Path(path)
+        self._shared = shared or SharedPicture()
         self._picture: OverlayPicture | None = None
         self._video: VideoFile | None = None
         self._origin: float | None = None  # seconds, of the first picture: players wait for what begins later than 0
@@ -26,7 +28,7 @@ class OverlaySink:
     def open(self, header: Header) -> None:
         """Create the file; its size follows from the header's. Raises SinkError."""
         refuse_source(self._path, header)
-        self._picture = self._picture or OverlayPicture(header)  # opened again, it knows what the model has seen
+        self._picture = self._shared.open(header)
         self._origin = None
         layout = self._picture.layout
         try:

@@ -34,13 +34,20 @@ class OverlayPicture:
         self._history = History(self._budget)
         self._query = QueryText(header)
         self.psnr = 0.0  # dB, of what the model saw last
+        self._followed: tuple[Selection, Seen] | None = None  # the latest
+        self._drawn: tuple[Selection, Image] | None = None
 
     def draw(self, frame: FrameView, selection: Selection) -> Image:
-        """R'G'B' uint8[layout.height, layout.width, 3] of one frame.
+        """R'G'B' uint8[layout.height, layout.width, 3] of one frame, not to be written to.
 
-        Raises KeyError where the selection has no map "score", ValueError where it has no patches.
+        The latest Selection is drawn once, however often it is asked for. Raises KeyError where it has no map "score",
+        ValueError where it has no patches.
         """
-        seen = self.follow(frame, selection)
+        if self._drawn is None or self._drawn[0] is not selection:
+            self._drawn = selection, self._draw(frame, selection, self.follow(frame, selection))
+        return self._drawn[1]
+
+    def _draw(self, frame: FrameView, selection: Selection, seen: Seen) -> Image:
         layout = self.layout
         canvas = self._empty.copy()
         legend = canvas[layout.legend.slices]
@@ -56,12 +63,14 @@ class OverlayPicture:
         return canvas
 
     def follow(self, frame: FrameView, selection: Selection) -> Seen:
-        """Take note of a frame, and draw nothing. Returns what the model sees."""
-        self._scale.follow(selection.maps["score"])
-        seen = self._reader.see(frame, selection)
-        self.psnr = seen.psnr
-        self._history.add(selection, seen.psnr)
-        return seen
+        """Take note of a frame, once, and draw nothing. Returns what the model sees."""
+        if self._followed is None or self._followed[0] is not selection:
+            self._scale.follow(selection.maps["score"])
+            seen = self._reader.see(frame, selection)
+            self.psnr = seen.psnr
+            self._history.add(selection, seen.psnr)
+            self._followed = selection, seen
+        return self._followed[1]
 
     def _panels(self, canvas: Image, frame: FrameView, selection: Selection, seen: Image) -> None:
         def part(panel: Panel) -> Image:
@@ -70,15 +79,23 @@ class OverlayPicture:
         layout = self.layout
         tokens, score, reader = part(layout.picture), part(layout.score), part(layout.reader)
         height, width = tokens.shape[:2]
-        picture = picture_at(frame, width, height)
-        score[:] = picture
-        draw_tokens(picture, selection)
-        tokens[:] = picture
-        heat = score.copy()
-        draw_heat(heat, selection, self._scale.top)
-        score[:] = heat
+        tokens[:] = score[:] = picture_at(frame, width, height)
+        draw_tokens(tokens, selection)
+        draw_heat(score, selection, self._scale.top)
         method = cv2.INTER_AREA if width < seen.shape[1] or height < seen.shape[0] else cv2.INTER_NEAREST
         reader[:] = cv2.resize(seen, (width, height), interpolation=method)
         chart = canvas[layout.history.box.slices]
         chart[:] = _CHART
         self._history.draw(chart, layout.font)
+
+
+class SharedPicture:
+    """The one that several sinks of a stream draw with."""
+
+    def __init__(self) -> None:
+        self._picture: OverlayPicture | None = None
+
+    def open(self, header: Header) -> OverlayPicture:
+        """It, made at the first call; opened again, it knows what the model has seen."""
+        self._picture = self._picture or OverlayPicture(header)
+        return self._picture

@@ -11,7 +11,7 @@ from typing import IO, Final
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, write_whole
-from foveate.pipeline.sinks.overlay_picture import OverlayPicture
+from foveate.pipeline.sinks.overlay_picture import SharedPicture
 from foveate.pipeline.sinks.overlay_video import VideoFile
 from foveate.pipeline.sinks.report_figures import Figures
 from foveate.pipeline.sinks.report_page import CLIP, page
@@ -28,8 +28,10 @@ class ReportSink:
     needs_patches = True
     needs_heat = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, shared: SharedPicture | None = None) -> None:
+        """``shared``: where the overlay of the same stream draws as well."""
         self._path = Path(path)
+        self._shared = shared
         self._header: Header | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -39,7 +41,7 @@ class ReportSink:
         self._header = header
         self._folder = tempfile.TemporaryDirectory(prefix="foveate-report-")
         self._clip = Path(self._folder.name) / "clip.mp4"
-        self._picture = OverlayPicture(header)
+        self._picture = (self._shared or SharedPicture()).open(header)
         self._figures = Figures()
         self._shown = 0  # pictures of the clip
         layout = self._picture.layout

@@ -1,0 +1,24 @@
+"""What the commands need of a stream, so that tests can give them one without a video."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Protocol, Self
+
+from foveate.pipeline.frames import Damage
+from foveate.pipeline.selection import Selection
+
+
+class SelectionStream(Protocol):
+    """The part of foveate.pipeline.stream.Stream that yields Selections."""
+
+    @property
+    def damage(self) -> Damage:
+        """What the source has lost so far."""
+
+    def __iter__(self) -> Iterator[Selection]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
+    ) -> None: ...
