@@ -331,26 +331,19 @@ def test_frames_are_the_same_alone_and_together(model: Any) -> None:
 
 @torch.no_grad()
 def test_gemma_4_reads_its_table_between_entries() -> None:
-    """A group of LOD 1 stands between cells: as if its places had entries of their own, halfway between two."""
+    """A group of LOD 1 stands between cells: as if entries of its own lay there, halfway between two."""
     model = model_of("gemma4")
-    tower = Tower(model)
+    tower, visual = Tower(model), model.model.vision_tower
     parts = list(itertools.product(range(3), range(3)))
     selection = selection_of(16 * 18, 16 * 12, [(1, 32 * j + 16, 32 * i + 16) for i, j in parts])
     groups = Groups.of(selection, 3)
     rows = rows_of(tower, selection, groups)
     found = tower.encode(rows, [groups]).pooler_output[0]
-    table = model.model.vision_tower.patch_embedder.position_embedding_table
-    exact = table.clone()
-    table[:, :6:2] = (exact[:, :6:2] + exact[:, 1:6:2]) / 2  # now entry 0 is what lies between 0 and 1, and so on
-    places = np.array([(2 * j, 2 * i) for i, j in parts])
-    rope = model.model.vision_tower.encoder.rotary_emb
-    forward = rope.forward
-    rope.forward = lambda x, at: forward(x, at + 0.5)  # the unmodified tower takes whole places only
-    pixels = {"pixel_values": rows[None], "pixel_position_ids": torch.from_numpy(places)[None]}
-    seen = model.model.vision_tower.patch_embedder(*pixels.values(), torch.zeros(1, 9, dtype=torch.bool))
-    seen = model.model.vision_tower.encoder(seen, torch.ones(1, 9), pixels["pixel_position_ids"]).last_hidden_state
-    tower_of = model.model.vision_tower
-    pooled = (seen.mean(1) * 32**0.5 - tower_of.std_bias) * tower_of.std_scale
+    table = visual.patch_embedder.position_embedding_table
+    table[:, :5:2] = (table[:, :5:2] + table[:, 1:6:2]) / 2  # entries 0, 2 and 4 now hold what is at 0.5, 2.5 and 4.5
+    at, padding = torch.tensor([[(2 * j, 2 * i) for i, j in parts]]), torch.zeros(1, 9, dtype=torch.bool)
+    seen = visual.encoder(visual.patch_embedder(rows[None], at, padding), ~padding, at + 0.5).last_hidden_state
+    pooled = (seen.mean(1) * 32**0.5 - visual.std_bias) * visual.std_scale
     assert (model.model.embed_vision(pooled) - found).abs().max() <= 1e-6
 
 

@@ -97,3 +97,15 @@ def test_more_than_the_models_context_is_one_line(
 def test_wrong_arguments(flags: list[str], why: str, asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--model", "none", "--questions", str(asked), *flags]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"foveate: error: {why}"
+
+
+def test_of_gemma_4_tokens_are_groups_of_nine(folder: Path, asked: Path) -> None:
+    from tests.models.folder import model_folder
+
+    made = asked.parent / "gemma4"
+    made.mkdir()
+    flags = ["--model", str(model_folder(made, "gemma4")), "--questions", str(asked), "--budgets", "2"]
+    assert main([*flags, "--frames", "2", "--fps", "5", "--out", "one.json"]) == 0
+    counts = {case["method"]: case["tokens_per_frame"] for case in json.loads(Path("one.json").read_text())["cases"]}
+    assert counts.pop("all patches") == 4  # 96x64 in groups of 48 pixels
+    assert 0 < min(counts.values()) <= max(counts.values()) <= 2
