@@ -1,0 +1,109 @@
+"""The figures of docs/claims.md and docs/defaults.md are those of bench/results, and their commands are there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from foveate.app.main import main
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("claims", "defaults")}
+MARK = re.compile(r"(\S+)<!-- = (\S+) / (.+?) / (\S+) -->")
+
+# What is still to be measured on a card: records, and places in records that were made before they had them.
+TO_COME = {("gpu_fetches_h200", None), ("gpu_torch_h200", "times_faster_than_plain")}
+
+
+def marks() -> Iterator[tuple[str, str, str, str]]:
+    """What stands in the page claims, the record's name, the place in it, and the format."""
+    for found in MARK.finditer(PAGES["claims"]):
+        said, record, place, form = found.groups()
+        yield said.lstrip("("), record, place, form
+
+
+def number(record: dict[str, Any], place: str) -> float | None:
+    """What stands at a place of a record; None where nothing does."""
+    found: Any = record
+    if " > " in place:
+        name, place = place.split(" > ")
+        (found,) = [case for case in record["cases"] if case["name"] == name] or [{}]
+    for key in place.split("."):
+        found = found.get(key, {})
+    return found if found != {} else None
+
+
+@pytest.mark.parametrize(("said", "name", "place", "form"), list(marks()))
+def test_a_figure(said: str, name: str, place: str, form: str) -> None:
+    path = RESULTS / f"{name}.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
+    values = [number(record, part) if record else None for part in place.split(" : ")]
+    if None in values:
+        assert {(name, None), (name, place)} & TO_COME, f"{name}.json has nothing at {place!r}"
+        assert said == "?"
+        return
+    first, *rest = (float(value) for value in values if value is not None)
+    assert said == format(first / rest[0] if rest else first, form)
+
+
+def test_every_number_of_the_tables_is_marked() -> None:
+    rows = [line for line in PAGES["claims"].splitlines() if line.startswith("|") and "<!--" in line]
+    assert len(rows) >= 15
+    for row in rows:
+        for cell in row.strip("|").split(" | ")[1:]:
+            assert not re.search(r"\d", re.sub(r"<!--.*?-->", "", MARK.sub("", cell))), cell
+
+
+def test_arithmetic() -> None:
+    patches = -(-1920 // 16) * -(-1080 // 16)
+    assert f"{patches:,}" == "8,160"
+    assert f"{patches / 273:.1f} times fewer" in PAGES["claims"]
+    assert f"(8,160 / 273)² is {(patches / 273) ** 2:.0f}" in PAGES["claims"]
+    assert f"{130_000 / 273:.0f}: a clip" in PAGES["claims"]
+    assert f"the pairs are {(4096 / 288) ** 2:.0f} times fewer" in PAGES["claims"]
+
+
+def test_the_commands_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    text = " ".join((PAGES["claims"] + PAGES["defaults"]).split())
+    modules = set(re.findall(r"`python -m (foveate\.[\w.]+)", text))
+    assert len(modules) >= 6
+    for module in modules:
+        assert importlib.util.find_spec(module), module
+    assert main(["bench", "--help"]) == 0
+    told = capsys.readouterr().out
+    for command in re.findall(r"`foveate bench ([^`]*)`", text):
+        for flag in re.findall(r"--[a-z-]+", command):
+            assert flag in told, flag
+
+
+def test_the_defaults() -> None:
+    name = re.search(r"<!-- ablation (\S+) -->", PAGES["defaults"])
+    assert name is not None
+    cases = json.loads((RESULTS / f"{name[1]}.json").read_text())["cases"]
+    rows = PAGES["defaults"].split(name[0])[1].split("<!-- /ablation -->")[0].strip().splitlines()[2:]
+    groups = {}
+    for group, default, others, _ in ([cell.strip() for cell in row.strip("|").split(" | ")] for row in rows):
+        groups[group] = default
+        for value, gain, cost in re.findall(r"([^:;]+): (?:([+-][\d.]+) )?\(([\d.]+)\)", others):
+            held = [case for case in cases if case["group"] == group]
+            means = {
+                (each, key): fmean(case[key] for case in held if case["value"] == each and key in case)
+                for each in (value.strip(), default)
+                for key in (("psnr_luma", "cpu_ms") if gain else ("cpu_ms",))
+            }
+            mine, base = value.strip(), default
+            assert cost == f"{means[mine, 'cpu_ms'] / means[base, 'cpu_ms']:.2f}"
+            if gain:
+                assert gain == f"{means[mine, 'psnr_luma'] - means[base, 'psnr_luma']:+.2f}"
+        for value, correlation in re.findall(r"(\d+): (0\.\d{3})(?:;|$)", others):
+            own = [case["correlation"] for case in cases if (case["group"], case["value"]) == (group, value)]
+            assert correlation == f"{fmean(own):.3f}"
+    assert list(groups) == list(dict.fromkeys(case["group"] for case in cases))
