@@ -19,7 +19,7 @@ class Sent(NamedTuple):
 
     ``planes`` are Y, Cb, Cr as in Picture, valid until the next frame. ``cost`` is the budget that one token takes: 1,
     but for a picture that was resized as a whole, of which ``planes`` show the enlargement and ``tokens`` every cell.
-    ``coarser`` is what such a picture's LOD is above that of its tokens, ``interpolation`` how a reader enlarges tokens. ``interpolation`` is how a reader enlarges them.
+    ``coarser`` is what such a picture's LOD is above that of its tokens, ``interpolation`` how a reader enlarges them.
     """
 
     planes: tuple[Plane, ...]
