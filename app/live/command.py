@@ -64,7 +64,7 @@ def _watch(
     sinks: list[Sink] = [open_sink(name, arguments.rotation) for name in outputs]
     sinks += [*(open_overlay(name, arguments.rotation) for name in filter(None, [overlay])), *exhibits]
 
-    news = News(console.say, quiet=arguments.quiet)
+    news = News(console.say, quiet=arguments.quiet, alone=len(arguments.addresses) == 1)
     watch = Watch(number, arguments.addresses[number], arguments.settings, sinks, news, ended.set)
     for exhibit in exhibits:
         exhibit.watch = watch

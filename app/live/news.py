@@ -18,9 +18,16 @@ _LAST = {"closed", "failed"}
 class News:
     """Tells every change of state; of a source that changes all the time the latest one, once a minute."""
 
-    def __init__(self, say: Callable[[str], None], *, quiet: bool, now: Callable[[], float] = time.monotonic) -> None:
-        """``quiet``: tell of trouble only."""
-        self._say, self._quiet, self._now = say, quiet, now
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        quiet: bool,
+        alone: bool = False,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``quiet``: tell of trouble only. ``alone``: where it fails, the program ends with that error."""
+        self._say, self._quiet, self._alone, self._now = say, quiet, alone, now
         self._lock = threading.Lock()
         self._told: deque[float] = deque(maxlen=_MANY)  # when the latest lines were written
         self._latest: Status | None = None  # of those that were held back
@@ -28,7 +35,7 @@ class News:
 
     def hear(self, status: Status) -> None:
         """Take note of a change. From any thread."""
-        if self._quiet and status.state not in _TROUBLE:
+        if (self._quiet and status.state not in _TROUBLE) or (self._alone and status.state == "failed"):
             return
         with self._lock:
             self._changes += 1

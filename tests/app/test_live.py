@@ -194,6 +194,7 @@ def test_a_camera_that_is_not_there(foveate: Any) -> None:
     code, out, err = foveate("live", "97")
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith("foveate: error: 97: there is no camera at /dev/video97")
+    assert err.count("there is no camera") == 1
 
 
 def test_the_password_is_in_no_title_log_or_header(start: Any, mjpeg: Any, tmp_path: Path) -> None:

@@ -72,3 +72,11 @@ def test_quiet_tells_of_trouble_only() -> None:
     news.hear(Status("camera", "stalled"))
     news.hear(Status("camera", "closed"))
     assert said == ["foveate: camera: reconnecting: hung up"] * 2 + ["foveate: camera: stalled"]
+
+
+def test_of_a_single_source_the_error_tells_the_failure() -> None:
+    said: list[str] = []
+    news = News(said.append, quiet=False, alone=True)
+    news.hear(Status("camera", "connecting"))
+    news.hear(Status("camera", "failed", "refused"))
+    assert said == ["foveate: camera: connecting"]
