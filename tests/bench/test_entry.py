@@ -28,6 +28,7 @@ MEASURES = {
     "cases.quality": (),
     "cases.relevance": (),
     "cases.detection": ("--model", "person.onnx"),
+    "cases.truth": (),
     "cases.words": (),
     "cases.vlm": ("--model", "model", "--questions", "questions.jsonl"),
 }

@@ -1,0 +1,213 @@
+"""What a reader knows of clips of which the truth is known: things covered, delays, stale tokens, churn at rest.
+
+python -m foveate.bench.cases.truth --out truth.json
+
+A run that was ended goes on in the same file.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any, Final
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from tyro.conf import arg
+
+from foveate.bench.case import Clip
+from foveate.bench.encoding import LOSSLESS, encode, grey_frame
+from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.footage import CELL, Footage, Picture, read_footage
+from foveate.bench.painting import NOT_SHOWN, ReaderPicture, level_enlarged, lods_at
+from foveate.bench.peers.methods import METHODS
+from foveate.bench.peers.sent import Method, Sent
+from foveate.bench.record import clip_record, hand_out, origin
+from foveate.bench.scenes.moving import SCENES, Box, Moment
+from foveate.bench.suites.jobs import Job, run_jobs
+from foveate.bench.table import standard_error
+
+FINE: Final = 1
+"""The coarsest LOD that shows a thing finely."""
+STALE: Final = 8.0
+"""Grey levels by which a cell, shown at its LOD, is off on average where its token is stale: beyond any noise here."""
+_RATE: Final = Fraction(25)
+_SETTLED: Final = 15  # frames, after which a still scene is at rest
+_CHOSEN: Final = (
+    "downscale",
+    "EVS, causal",
+    "STC",
+    "conditional replenishment",
+    "AutoGaze-like",
+    "Foveate, frame",
+    "Foveate, stream",
+)
+
+
+def truth(
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    budget: Annotated[int, arg(metavar="N", help="Tokens per frame, of 960 cells.")] = 96,
+    frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
+) -> None:
+    """Compare what a reader knows with what is true, on generated clips."""
+    check_least(1, budget=budget, frames=frames)
+    check_folders(out=out)
+    head = {**origin(), "command": "truth", "suite": "truth", "quick": False}
+    head["plan"] = {"budget": budget, "frames": frames, "fine": FINE, "stale": STALE}
+    say = standard_error().print
+    with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
+        measure = partial(scene_truth, folder=Path(folder), budget=budget, frames=frames)
+        jobs = [Job(name, partial(measure, name)) for name in SCENES]
+        record = run_jobs(head, jobs, None if out is None else Path(out), say)
+    say(truth_table(record))
+    if out is None:
+        hand_out(record, None)
+
+
+def scene_truth(name: str, folder: Path, budget: int, frames: int) -> list[dict[str, Any]]:
+    """One case per method on one clip."""
+    how = f"generated: {' '.join((SCENES[name].__doc__ or '').split())} Lossless x264."
+    clip, moments = Clip(name, folder / f"{name}.mp4", how), list(SCENES[name](frames))
+    encode(clip.path, (grey_frame(moment.luma) for moment in moments), _RATE, LOSSLESS)
+    footage = read_footage(clip.path, frames)
+    about = clip_record(clip, len(footage.pictures))
+    return [
+        {"name": f"{name}, {method}", "clip": name, "method": method}
+        | method_truth(METHODS[method], footage, moments, budget)
+        | about
+        for method in _CHOSEN
+    ]
+
+
+def method_truth(method: Method, footage: Footage, moments: Sequence[Moment], budget: int) -> dict[str, Any]:
+    """``coverage``: share of the things' cells shown finely and not stale, mean over things and frames; None without.
+
+    ``first_fine``: frames until a new thing has a fine token, mean over the things, those that never have one counting
+    until they leave. ``stale``: share of the cells whose token is stale, mean, most and last. ``rest``: of the frames
+    from the 15th on, tokens per frame, and the share of them that the frame before does not have.
+    """
+    observer = _Observer(footage)
+    for picture, moment, sent in zip(footage.pictures, moments, method(footage, budget), strict=True):
+        observer.see(picture, moment, sent)
+    return observer.figures()
+
+
+class _Observer:
+    """Follows one method through a clip."""
+
+    def __init__(self, footage: Footage) -> None:
+        self._reader, self._grid = ReaderPicture(footage.shapes), footage.grid
+        self._lods = np.full(footage.grid, NOT_SHOWN, np.int8)
+        self._covered: list[float] = []
+        self._stale: list[float] = []
+        self._tokens: list[set[tuple[int, ...]]] = []
+        self._sizes: list[int] = []
+        self._waiting: dict[int, int] = {}  # frames so far, of the things without a fine token
+        self._waited: dict[int, int] = {}
+
+    def see(self, picture: Picture, moment: Moment, sent: Sent) -> None:
+        """Take one frame."""
+        lods = lods_at(sent.tokens, self._grid)
+        self._reader.paint(sent.planes, lods, sent.interpolation)
+        coarser = round(sent.coarser)
+        new = np.where(lods == NOT_SHOWN, NOT_SHOWN, lods + coarser)
+        self._lods = np.where(lods == NOT_SHOWN, self._lods, new)
+        stale = stale_cells(self._reader, picture, self._lods, coarser)
+        good = (self._lods != NOT_SHOWN) & (self._lods <= FINE) & ~stale
+        self._covered += [float(good[cells(box)].mean()) for box in moment.boxes]
+        self._stale.append(float(stale.mean()))
+        self._sizes.append(sent.size)
+        self._tokens.append({tuple(token) for token in sent.tokens.tolist()})
+        self._wait(moment.boxes, (new != NOT_SHOWN) & (new <= FINE))
+
+    def _wait(self, boxes: Sequence[Box], fine: NDArray[np.bool_]) -> None:
+        for box in boxes:
+            if box.thing in self._waited:
+                continue
+            if fine[cells(box)].any():
+                self._waited[box.thing] = self._waiting.pop(box.thing, 0)
+            else:
+                self._waiting[box.thing] = self._waiting.get(box.thing, 0) + 1
+
+    def figures(self) -> dict[str, Any]:
+        delays = [*self._waited.values(), *self._waiting.values()]
+        pairs = list(zip(self._tokens, self._tokens[1:], strict=False))[_SETTLED - 1 :]
+        return {
+            "coverage": fmean(self._covered) if self._covered else None,
+            "first_fine": fmean(delays) if delays else None,
+            "never_fine": len(self._waiting),
+            "stale": fmean(self._stale),
+            "stale_most": max(self._stale),
+            "stale_last": self._stale[-1],
+            "rest_tokens": fmean(self._sizes[_SETTLED:] or self._sizes),
+            "rest_churn": fmean([len(now - before) / len(now) if now else 0.0 for before, now in pairs] or [0.0]),
+            "samples": {"stale": self._stale, "tokens": self._sizes},
+        }
+
+
+def cells(box: Box) -> tuple[slice, slice]:
+    """The cells that a box touches."""
+    return slice(box.top // CELL, -(-box.bottom // CELL)), slice(box.left // CELL, -(-box.right // CELL))
+
+
+def stale_cells(reader: ReaderPicture, picture: Picture, lods: NDArray[np.integer], coarser: int) -> NDArray[np.bool_]:
+    """bool[rows, columns]: cells that a token of now, at the same LOD, would show otherwise; also those without any."""
+    stale = lods == NOT_SHOWN
+    for lod in np.unique(lods[~stale]).tolist():
+        now = level_enlarged(picture.luma, lod)
+        off = cell_differences(reader.planes[0], now, *lods.shape)
+        stale |= (lods == lod) & (off > STALE * (2 if coarser else 1))  # a resized picture is another enlargement
+    return stale
+
+
+def cell_differences(one: NDArray[np.uint8], other: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.float64]:
+    """Mean absolute difference of each cell; what lies outside the picture counts as the same."""
+    off = np.abs(one.astype(np.int16) - other)
+    padded = np.pad(off, ((0, rows * CELL - off.shape[0]), (0, columns * CELL - off.shape[1])))
+    return padded.reshape(rows, CELL, columns, CELL).mean(axis=(1, 3))
+
+
+def truth_table(record: Mapping[str, Any]) -> str:
+    """One row per method: what each clip is there to show."""
+    cases = {(case["clip"], case["method"]): case for case in record["cases"]}
+    columns = [(clip, key, label, scale) for clip, key, label, scale in _TOLD if any(clip == pair[0] for pair in cases)]
+    lines = [f"| method | {' | '.join(label for *_, label, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for method in _CHOSEN:
+        found = [cases[clip, method] for clip, *_ in columns]
+        shown = (_shown(case, key, scale) for case, (_, key, _, scale) in zip(found, columns, strict=True))
+        lines.append(f"| {method} | {' | '.join(shown)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(case: Mapping[str, Any], key: str, scale: int) -> str:
+    return "" if case[key] is None else f"{scale * case[key]:.1f}"
+
+
+_TOLD: Final = (
+    ("speeds", "coverage", "moving things covered, %", 100),
+    ("arrivals", "coverage", "new things covered, %", 100),
+    ("arrivals", "first_fine", "frames until a new thing is fine", 1),
+    ("occlusion", "coverage", "covered around an occlusion, %", 100),
+    ("cut", "stale", "stale: cut, %", 100),
+    ("fade", "stale", "fade, %", 100),
+    ("fade", "stale_last", "after the fade, %", 100),
+    ("flash", "stale_last", "after the flash, %", 100),
+    ("drift", "stale", "drift, %", 100),
+    ("rest", "rest_tokens", "tokens at rest", 1),
+    ("rest", "rest_churn", "churn at rest, %", 100),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line. Returns the exit code."""
+    return guarded(lambda: tyro.cli(truth, prog="python -m foveate.bench.cases.truth", args=list(arguments)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
