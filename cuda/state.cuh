@@ -33,5 +33,6 @@ struct FrameState {
     int moving;         // 1: the motion channel holds anything other than zero
     int rests;          // 1: nothing was written or fed in, and `settled` was set: the last Selection holds again
     int budget;         // the input's
+    int noise;          // eighths of a grey value that the quietest quarter differs by from frame to frame; see change.cu
     int settled;        // written by the Cascade's last kernel: an unchanged next frame gets the same Selection
 };

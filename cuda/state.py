@@ -42,6 +42,7 @@ FRAME_STATE: Final[np.dtype[Any]] = np.dtype(
             "moving",
             "rests",
             "budget",
+            "noise",
             "settled",
         )
     ],

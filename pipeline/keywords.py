@@ -38,6 +38,7 @@ class ChangeKeywords(TypedDict, total=False):
     """See ChangeSettings."""
 
     threshold: float
+    noise: float
     keyframe_interval: int
     cut_share: float
     cut_histogram: float

@@ -74,8 +74,11 @@ class SourceSettings(_Group):
 class ChangeSettings(_Group):
     """When a tile counts as changed, and when everything is recomputed."""
 
-    threshold: float = Field(3.0, ge=0, le=255)
+    threshold: float = Field(2.0, ge=0, le=255)
     """Mean absolute difference of an 8x8 block, in 8-bit units, above which its tile is dirty."""
+    noise: float = Field(1.5, ge=0, le=100)
+    """Where the picture is noisy, the threshold is this many times what its quietest quarter differs by from frame to
+    frame, at most 8. 0: the threshold alone counts."""
     keyframe_interval: int = Field(30, ge=1, le=MOST_FRAMES)
     """Frames between periodic keyframes."""
     cut_share: float = Field(0.6, gt=0, le=1)

@@ -51,9 +51,9 @@ def patches_like(shape: tuple[int, ...], budget: int) -> tuple[int, int]:
 def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Sent]:
     """Foveate, under the settings of ``options``. Its tokens show the texture, which is close to the true frame."""
     with open_stream(footage.path, budget=budget, source={"frames": len(footage.pictures)}, **options) as stream:
-        texture = Texture(stream.settings.change.threshold)
+        texture = Texture(stream.settings.change.threshold, stream.settings.change.noise)
         for picture, selection in zip(footage.pictures, stream, strict=True):
-            planes = texture.show(picture, selection.keyframe is not None)
+            planes = texture.show(picture, selection.keyframe)
             yield Sent(planes, tokens_of(selection), interpolation=stream.settings.allocation.interpolation)
 
 

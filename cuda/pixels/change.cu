@@ -3,6 +3,9 @@
 // One block of 128 threads per tile. A tile is changed where the mean absolute difference over any 8x8 pixels of any
 // plane exceeds the threshold (integer sums, so exact); a block of the picture that its edge cuts counts with the edge
 // repeated. The block that finishes last decides what kind of frame this is. Order of `dirty` is arbitrary.
+//
+// The threshold is at least so many times the noise: the lower quartile, over the top left 8x8 pixels of each tile, of what
+// they differ by from the frame before. It counts from the next frame on. Equals pipeline/cpu/noise.py.
 #include "pixels/input.cuh"
 
 struct Change {
@@ -13,19 +16,48 @@ struct Change {
     u8* written;         // [tiles]
     int* dirty;          // [tiles]
     float* motion;       // [grid]: cleared; the write kernel fills in the changed tiles
-    int* scratch;        // [34]: tickets, changed tiles, histogram of luma less that of the held luma; zero between frames
+    u32* before;         // [tiles][16]: luma of the tile's top left 8x8 pixels in the frame before
+    int* scratch;        // [290]: tickets, changed tiles, histogram of luma less that of the held luma, and of the noise;
+                         // zero between frames
     int* touched_count;  // of local.cuh: set to zero
     double cut_distance; // least distance of histograms for a scene cut
     int cut_tiles;       // least number of changed tiles for a scene cut
     int interval;        // frames between periodic keyframes
-    int limits[3];       // the sum of a block's differences must be greater
+    double threshold;    // mean difference of a block, in grey values, that must be exceeded
+    double noise;        // the same, times what the noise is
+    double most;         // greatest threshold that follows from noise
+    int samples;         // of a block of chroma
     int width, height;
     int tile_rows, tile_columns;
     int halved;          // 1: chroma has half the luma's resolution
     int step;            // the histograms take every step-th pixel of every step-th row
 };
 
-enum { THREADS = 128, BINS = 32, TICKETS = 0, CHANGED = 1, HISTOGRAM = 2 };
+enum { THREADS = 128, BINS = 32, TICKETS = 0, CHANGED = 1, HISTOGRAM = 2, NOISE = 34, LEVELS = 256, SCRATCH = 290 };
+
+// A block's sum of differences must be greater; of luma, then of chroma.
+struct Limits {
+    int luma, chroma;
+};
+
+__device__ Limits limits_of(const Change& p) {
+    const double threshold = fmax(p.threshold, fmin(p.noise * p.state->noise / 8, p.most));
+    return {(int)floor(threshold * 64), (int)floor(threshold * p.samples)};
+}
+
+// Counts the noise of the tile's top left 8x8 pixels. Where most differences have one sign, the picture changed: that is no
+// noise. Lanes 0 .. 15 of the first warp come here.
+__device__ void note_noise(const Change& p, const FrameInput& in, int tile, int row, int column) {
+    const int y = row * 32 + threadIdx.x / 2, x = column * 32 + threadIdx.x % 2 * 4;
+    if (row * 32 + 8 > p.height || column * 32 + 8 > p.width) return;
+    u32* before = p.before + tile * 16 + threadIdx.x;
+    const u32 now = four_samples<0>(in, y, x, p.height, p.width), then = *before;
+    *before = now;
+    const int sum = __reduce_add_sync(0xffffu, (int)__vsadu4(now, 0) - (int)__vsadu4(then, 0));
+    const int apart = __reduce_add_sync(0xffffu, (int)__vsadu4(now, then));
+    if (threadIdx.x || in.anew) return;
+    atomicAdd(p.scratch + NOISE + min((2 * abs(sum) > apart ? 0 : apart) / 8, LEVELS - 1), 1);
+}
 
 // Adds up differences over the lanes that share a block, by the bits in which their numbers differ.
 __device__ int over_lanes(int sum, int first, int second, int third) {
@@ -51,7 +83,7 @@ __device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before
 
 // Sum of differences over 8x8 samples of a plane with the luma's resolution. Warp w looks at rows 8w .. 8w + 7.
 template <int PLANE>
-__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int* bins) {
+__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int limit, int* bins) {
     const int lane = threadIdx.x & 31, stride = p.tile_columns * 32;
     const int x = column * 32 + (lane & 7) * 4, top = row * 32 + (threadIdx.x >> 5) * 8, y = top + (lane >> 3);
     int sum = 0;
@@ -65,7 +97,7 @@ __device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int r
             count_samples(p, y + 4, x, now[1], before[1], bins);
         }
     }
-    return over_lanes(sum, 1, 8, 16) > p.limits[PLANE];
+    return over_lanes(sum, 1, 8, 16) > limit;
 }
 
 // The same for halved chroma, in blocks of 4x4 samples. Threads 0-63 look at Cb, the others at Cr.
@@ -79,14 +111,14 @@ __device__ int halved_difference(const Change& p, const FrameInput& in, int row,
 }
 
 __device__ bool tile_differs(const Change& p, const FrameInput& in, int row, int column, int* bins) {
-    if (!p.halved) {
-        const bool luma = whole_blocks_differ<0>(p, in, row, column, bins);
-        return luma | whole_blocks_differ<1>(p, in, row, column, bins) | whole_blocks_differ<2>(p, in, row, column, bins);
-    }
+    const Limits limits = limits_of(p);
+    const bool luma = whole_blocks_differ<0>(p, in, row, column, limits.luma, bins);
+    if (!p.halved)
+        return luma | whole_blocks_differ<1>(p, in, row, column, limits.chroma, bins)
+            | whole_blocks_differ<2>(p, in, row, column, limits.chroma, bins);
     const bool first = threadIdx.x < 64;  // whole warps
     const int chroma = first ? halved_difference<1>(p, in, row, column) : halved_difference<2>(p, in, row, column);
-    const bool luma = whole_blocks_differ<0>(p, in, row, column, bins);
-    return luma | (over_lanes(chroma, 4, 8, 0) > p.limits[first ? 1 : 2]);
+    return luma | (over_lanes(chroma, 4, 8, 0) > limits.chroma);
 }
 
 // Half the L1 distance of the histograms, each smoothed by one bin each way, in [0, 1].
@@ -111,8 +143,31 @@ __device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed)
     return p.state->since_keyframe + 1 >= (in.interval ? in.interval : p.interval) ? PERIODIC : NONE;
 }
 
+// The lower quartile of the noise that was counted; by the whole block.
+__device__ int quartile(const Change& p) {
+    __shared__ int warps[THREADS / 32], least;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, level = 2 * threadIdx.x;
+    const int one = __ldcg(p.scratch + NOISE + level), other = __ldcg(p.scratch + NOISE + level + 1);
+    int found = one + other, count = 0;  // up to this thread's levels
+    for (int by = 1; by < 32; by *= 2) {
+        const int before = __shfl_up_sync(~0u, found, by);
+        if (lane >= by) found += before;
+    }
+    if (lane == 31) warps[warp] = found;
+    if (threadIdx.x == 0) least = LEVELS;
+    __syncthreads();
+    for (int i = 0; i < THREADS / 32; i++) {
+        count += warps[i];
+        if (i < warp) found += warps[i];
+    }
+    if (4 * found >= count) atomicMin(&least, 4 * (found - other) >= count ? level : level + 1);
+    __syncthreads();
+    return least;
+}
+
 __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
     __shared__ int keyframe;
+    const int noise = quartile(p);
     if (threadIdx.x == 0) {
         FrameState& state = *p.state;
         *p.touched_count = 0;
@@ -123,13 +178,14 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
         state.dirty_count = keyframe ? tiles : changed;
         state.keyframe = keyframe;
         state.forgets = keyframe != NONE && keyframe != PERIODIC;
+        state.noise = state.forgets ? 0 : noise;
         state.since_keyframe = keyframe ? 0 : state.since_keyframe + 1;
         state.budget = in.budget;
         state.moving = !state.forgets && changed > 0;
         state.rests = !state.dirty_count && !in.fed && state.settled;
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < HISTOGRAM + BINS; i += THREADS) p.scratch[i] = 0;
+    for (int i = threadIdx.x; i < SCRATCH; i += THREADS) p.scratch[i] = 0;
     if (keyframe == NONE) return;
     for (int i = threadIdx.x; i < tiles; i += THREADS) {
         p.dirty[i] = i;
@@ -145,6 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) change(Change p) {
     if (threadIdx.x < BINS) bins[threadIdx.x] = 0;
     if (threadIdx.x < 4) p.motion[(row * 2 + threadIdx.x / 2) * p.tile_columns * 2 + column * 2 + threadIdx.x % 2] = 0;
     __syncthreads();
+    if (threadIdx.x < 16) note_noise(p, in, tile, row, column);
     const bool differs = __syncthreads_or(in.anew || tile_differs(p, in, row, column, bins));
     if (threadIdx.x < BINS && bins[threadIdx.x]) atomicAdd(p.scratch + HISTOGRAM + threadIdx.x, bins[threadIdx.x]);
     if (threadIdx.x == 0) {

@@ -11,9 +11,10 @@ from foveate.cuda.device import Device, Stream
 from foveate.cuda.memory import DeviceArray
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
+from foveate.pipeline.cpu.noise import MOST
 from foveate.pipeline.settings import ChangeSettings
 
-SCRATCH = 34  # int32, zero before the first launch
+SCRATCH = 290  # int32, zero before the first launch
 _THREADS = 128
 _BLOCK = 64  # pixels over which a difference is averaged
 _HISTOGRAM_SAMPLES = 65_536
@@ -27,17 +28,20 @@ class Change:
         device: Device,
         state: PixelState,
         frame: DeviceArray,
+        before: DeviceArray,
         scratch: DeviceArray,
         touched: DeviceArray,
         settings: ChangeSettings,
     ) -> None:
-        """``frame`` is the FRAME_INPUT on the device; ``scratch`` int32[SCRATCH]; ``touched`` as for LocalChannels."""
+        """``frame`` is the FRAME_INPUT on the device; ``before`` uint8[tiles, 64], ``scratch`` int32[SCRATCH].
+
+        ``touched`` is as for LocalChannels.
+        """
         geometry = state.geometry
         rows, columns = geometry.tiles
         self._tiles = rows * columns
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("change")
         samples = _BLOCK // 4 if state.subsampled else _BLOCK
-        limits = [math.floor(settings.threshold * count) for count in (_BLOCK, samples, samples)]
         self._parameters = struct(
             input=(np.uint64, frame.pointer),
             state=(np.uint64, state.frame.pointer),
@@ -46,12 +50,16 @@ class Change:
             written=(np.uint64, state.written.pointer),
             dirty=(np.uint64, state.dirty.pointer),
             motion=(np.uint64, state.channel("motion").pointer),
+            before=(np.uint64, before.pointer),
             scratch=(np.uint64, scratch.pointer),
             touched_count=(np.uint64, touched.pointer + self._tiles * touched.dtype.itemsize),
             cut_distance=(np.float64, settings.cut_histogram),
             cut_tiles=(np.int32, math.ceil(settings.cut_share * self._tiles)),
             interval=(np.int32, settings.keyframe_interval),
-            limits=(("i4", (3,)), limits),
+            threshold=(np.float64, settings.threshold),
+            noise=(np.float64, settings.noise),
+            most=(np.float64, MOST),
+            samples=(np.int32, samples),
             width=(np.int32, geometry.width),
             height=(np.int32, geometry.height),
             tile_rows=(np.int32, rows),

@@ -47,13 +47,14 @@ class Pixels:
             undo.callback(self.stack.free)
             self.frame = memory.array("frame input", (), FRAME_INPUT, stream)
             self.state = _allocate(memory, geometry, colour, subsampled, stream)
+            before = memory.array("blocks of the frame before", (*geometry.tiles, 64), np.uint8, stream)
             scratch = memory.array("change scratch", (SCRATCH,), np.int32, stream)
             moved = memory.array("moved", geometry.level(level), np.float32, stream)
             shown = memory.array("tiles that show motion", geometry.tiles, np.uint8, stream)
             touched = memory.array("touched tiles", (shown.nbytes + 1,), np.int32, stream)
             parameters = channel_parameters(self.state, level, (self.rgb, self.stack), moved, shown, touched)
             self.steps = (
-                Change(device, self.state, self.frame, scratch, touched, settings.change),
+                Change(device, self.state, self.frame, before, scratch, touched, settings.change),
                 Write(device, self.state, self.frame, level, moved),
                 LeafErrors(device, self.state),
                 LocalChannels(device, self.state, parameters),

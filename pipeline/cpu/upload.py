@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
+from foveate.pipeline.cpu.noise import Noise
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.geometry import Geometry, Mask
@@ -35,11 +36,13 @@ class Uploader:
         self._held = Held()
         self._kind: _Kind | None = None
         self._geometry = Geometry(1, 1)
+        self._noise = Noise(self._geometry, settings)
         self._since_keyframe = 0
 
     def update(self, frame: Frame) -> Update:
         """The Update of ``frame``; what it writes counts as held from now on."""
         changed, keyframe = self._examine(frame)
+        self._noise.note(frame.luma, keyframe not in (None, "periodic"))
         self._since_keyframe = 0 if keyframe else self._since_keyframe + 1
         written = np.ones_like(changed) if keyframe else changed
         if written.any():
@@ -51,9 +54,10 @@ class Uploader:
         if kind != self._kind:
             reason: KeyframeReason = "first" if self._kind is None else "size"
             self._kind, self._geometry = kind, Geometry(frame.width, frame.height)
+            self._noise = Noise(self._geometry, self._settings)
             return np.ones(self._geometry.tiles, np.bool_), reason
         held = self._held.planes()
-        changed = changed_tiles(planes_of(frame), held, self._settings.threshold, self._geometry)
+        changed = changed_tiles(planes_of(frame), held, self._noise.threshold, self._geometry)
         if frame.discontinuity:
             return changed, "discontinuity"
         if self._is_cut(frame.luma, held[0], changed):

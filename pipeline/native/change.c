@@ -135,6 +135,42 @@ EXPORT void changed_tiles(const Plane now[3], const Plane held[3], const int32_t
     }
 }
 
+enum { NOISE_BINS = 256, PER_BIN = 8 /* of a block's sum of differences: an eighth of a grey value a pixel */ };
+
+/* How much the top left block of a tile of luma differs from ``before`` uint8[8, 8], which becomes it. Where most of the
+   differences have one sign, the picture changed: that is no noise. */
+static uint32_t noise_of(const Plane *luma, int32_t top, int32_t left, uint8_t *before)
+{
+    int32_t sum = 0, apart = 0;
+    for (int32_t y = 0; y < 8; y++)
+        for (int32_t x = 0; x < 8; x++) {
+            uint8_t now = luma->samples[(top + y) * luma->stride + left + x];
+            int32_t difference = now - before[8 * y + x];
+            sum += difference;
+            apart += abs(difference);
+            before[8 * y + x] = now;
+        }
+    return 2 * abs(sum) > apart ? 0 : (uint32_t)apart;
+}
+
+/* The lower quartile of the blocks' noise, in eighths of a grey value, at most 255. ``before`` uint8[rows, columns, 64] holds
+   the blocks of the frame before, which become this one's. A tile counts if its block lies in the picture. */
+EXPORT int32_t noise_level(const Plane *luma, int32_t rows, int32_t columns, uint8_t *before)
+{
+    uint32_t bins[NOISE_BINS] = {0}, count = 0, found = 0;
+    for (int32_t row = 0; row < rows; row++)
+        for (int32_t column = 0; column < columns; column++, before += 64) {
+            if (row * TILE + 8 > luma->height || column * TILE + 8 > luma->width) continue;
+            bins[least((int32_t)noise_of(luma, row * TILE, column * TILE, before) / PER_BIN, NOISE_BINS - 1)]++;
+            count++;
+        }
+    for (int32_t bin = 0; bin < NOISE_BINS; bin++) {
+        found += bins[bin];
+        if (4 * found >= count) return bin;
+    }
+    return 0;
+}
+
 /* Copy the tiles of ``mask`` from one plane to another of its size. Widths are in bytes: a tile has ``side`` rows of
    ``bytes``. */
 EXPORT void copy_tiles(const Plane *source, const Plane *target, int32_t side, int32_t bytes, int32_t rows,

@@ -14,6 +14,7 @@ from foveate.pipeline.native.library import POINTER, Plane, address, kernel, pla
 
 _INT = ctypes.c_int32
 _changed_tiles = kernel("changed_tiles", POINTER, POINTER, POINTER, ctypes.c_double, _INT, _INT, POINTER)
+_noise_level = kernel("noise_level", POINTER, _INT, _INT, POINTER, result=_INT)
 _copy_tiles = kernel("copy_tiles", POINTER, POINTER, _INT, _INT, _INT, _INT, POINTER)
 
 _Planes = Sequence[NDArray[np.uint8]]
@@ -31,6 +32,17 @@ def changed_tiles(now: _Planes, held: _Planes, sides: Sequence[int], threshold: 
     both = ((Plane * 3)(*map(plane, planes)) for planes in (now, held))
     _changed_tiles(*both, _Sides(*sides), threshold, *tiles, mask.ctypes.data)
     return mask
+
+
+def noise_level(luma: NDArray[np.uint8], before: NDArray[np.uint8]) -> int:
+    """What the quietest quarter of the picture's blocks differs by from frame to frame, in eighths of a grey value.
+
+    ``before``, uint8[tile rows, tile columns, 64], holds the top left 8x8 block of each tile of the frame before, and
+    becomes this one's. Blocks in which most pixels change the same way count as quiet: that is no noise.
+    """
+    rows, columns, _ = before.shape
+    at = address(before, np.uint8, (rows, columns, 64))
+    return int(_noise_level(ctypes.byref(plane(luma)), rows, columns, at))
 
 
 def copy_tiles(source: NDArray[Any], target: NDArray[Any], side: int, mask: Mask) -> None:

@@ -84,19 +84,20 @@ def test_a_tile_is_written_where_one_block_differs_by_more_than_the_threshold(fo
     after[63, 63] = 255  # one pixel of 64: 155 / 64 = 2.4
     first, second = footage_of(before, after).pictures
     texture = Texture(3.0)
-    texture.show(first, keyframe=True)
-    held = texture.show(second, keyframe=False)[0]
+    texture.show(first, keyframe="first")
+    held = texture.show(second, keyframe=None)[0]
     expected = before.copy()
     expected[32:, :32] = after[32:, :32]
     np.testing.assert_array_equal(held, expected)
-    np.testing.assert_array_equal(texture.show(second, keyframe=True)[0], after)
+    np.testing.assert_array_equal(texture.show(second, keyframe="periodic")[0], after)
 
 
 @pytest.mark.parametrize("name", ["pedestrians", "bunny"])
-def test_the_engine_finds_the_same_tiles_changed(name: str, samples: Path) -> None:
-    path, texture = samples / f"{name}.mp4", Texture(3.0)
-    with open_stream(str(path), change={"threshold": 3.0}, source={"frames": 12}) as stream:
+@pytest.mark.parametrize("noise", [0.0, 1.5, 6.0])
+def test_the_engine_finds_the_same_tiles_changed(name: str, noise: float, samples: Path) -> None:
+    path, texture = samples / f"{name}.mp4", Texture(1.0, noise)
+    with open_stream(str(path), change={"threshold": 1.0, "noise": noise}, source={"frames": 12}) as stream:
         for picture, chosen in zip(read_footage(path, 12).pictures, stream, strict=True):
             if chosen.keyframe is None:
                 assert texture.changed(picture).mean() == pytest.approx(chosen.changed)
-            texture.show(picture, chosen.keyframe is not None)
+            texture.show(picture, chosen.keyframe)

@@ -39,7 +39,8 @@ def test_changed_tiles_follow_the_definition_and_the_texture_stays_within_the_th
 ):
     rng = np.random.default_rng(random.getrandbits(32))
     small = (height, width) if full_chroma else (-(-height // 2), -(-width // 2))
-    uploader = Uploader(ChangeSettings(threshold=threshold, keyframe_interval=1000, cut_share=1.0, cut_histogram=1.0))
+    never = {"keyframe_interval": 1000, "cut_share": 1.0, "cut_histogram": 1.0}
+    uploader = Uploader(ChangeSettings(threshold=threshold, noise=0, **never))
     held = None
     for index in range(4):
         planes = [rng.integers(0, 256, (height, width), dtype=np.uint8)]
@@ -75,6 +76,43 @@ def test_slow_drift_cannot_hide():
     uploader = Uploader(ChangeSettings(threshold=3.0, keyframe_interval=1000))
     shares = [uploader.update(frame(value, flat(100 + value))).changed.mean() for value in range(9)]
     assert shares == [1, 0, 0, 0, 1, 0, 0, 0, 1]  # off by 4 from what was written last
+
+
+def shares(pictures, **change):
+    uploader = Uploader(ChangeSettings(keyframe_interval=1000, **change))
+    return [uploader.update(frame(index, luma)).changed.mean() for index, luma in enumerate(pictures)]
+
+
+def noisy(spread, count=8, seed=1):
+    rng = np.random.default_rng(seed)
+    return [np.clip(np.rint(128 + rng.normal(0, spread, (288, 352))), 0, 255).astype(np.uint8) for _ in range(count)]
+
+
+def test_noise_raises_the_threshold_once_it_is_known():
+    """Two pictures of noise of 3 grey values differ by 2 * 3 / sqrt(pi) = 3.4; of 64 pixels, by 0.3 more or less."""
+    assert shares(noisy(3))[:3] == [1, 1, 0]
+    assert max(shares(noisy(3))[2:]) < 0.02
+    assert shares(noisy(3), noise=0) == [1] * 8
+    assert shares(noisy(12))[2:] == [1] * 6  # 13.5: more than noise may raise it to
+
+
+def test_what_changes_all_over_is_no_noise():
+    ramp = np.add.outer(np.arange(288), np.arange(352)) // 4
+    fade = [np.asarray(ramp + 4 * index, np.uint8) for index in range(8)]
+    assert shares(fade) == [1] * 8
+    texture = np.random.default_rng(2).integers(0, 256, (36, 44)).repeat(8, 0).repeat(8, 1).astype(np.uint8)
+    texture[:, 176:] = 128  # a quiet half: the quartile is its own
+    moving = [np.roll(texture[:, :176], index, axis=1) for index in range(8)]
+    pictures = [np.hstack([part, texture[:, 176:]]) for part in moving]
+    assert all(share >= 0.4 for share in shares(pictures))
+
+
+def test_a_cut_says_nothing_of_noise():
+    rng = np.random.default_rng(3)
+    dark, bright = (rng.integers(low, low + 60, (288, 352), dtype=np.uint8) for low in (20, 180))
+    little = bright.copy()
+    little[:32, :32] += 4
+    assert shares([dark, bright, little], cut_share=0.6)[2] > 0
 
 
 def test_a_light_that_changes_colour_only_is_seen():
