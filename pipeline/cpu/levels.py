@@ -15,7 +15,6 @@ from numpy.typing import DTypeLike, NDArray
 from foveate.pipeline.cpu.change import Planes
 from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.native.change import copy_tiles
-from foveate.pipeline.native.leaf_errors import leaf_errors
 from foveate.pipeline.native.levels import Motion, Pyramid, pyramid, write_tiles
 
 CHROMA_WEIGHT = 0.25
@@ -79,8 +78,7 @@ class Levels:
 
     def update(self, planes: Planes, written: Mask, motion: Motion | None = None) -> None:
         """Write the tiles of ``written`` and rebuild exactly what depends on them; note the ``motion`` on the way."""
-        write_tiles(planes, self.pyramids, self._geometry, written, motion)
-        leaf_errors(self.pyramids, self.weights, self._geometry, written, self.errors)
+        write_tiles(planes, self.pyramids, self.weights, self.errors, self._geometry, written, motion)
 
     def copy_tiles(self, other: Levels, tiles: Mask) -> None:
         """Take over ``tiles`` from ``other``: pixels and levels. The errors are taken over whole."""

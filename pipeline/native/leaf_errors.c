@@ -132,35 +132,33 @@ static void find_errors(const Pyramid planes[3], const double weights[3], int32_
     }
 }
 
-/* near[columns] = which cells of a row lie in a tile of ``written`` or touch one; ``columns`` are of cells. */
-static void find_near(const uint8_t *written, int32_t row, int32_t rows, int32_t columns, uint8_t *near)
+/* near[columns] = which cells of a row lie in a tile of ``written`` or touch one; ``columns`` are of cells. Returns whether
+   any does. */
+static int find_near(const uint8_t *written, int32_t row, int32_t rows, int32_t columns, uint8_t *near)
 {
-    int32_t tiles = columns / CELLS_PER_TILE;
+    int32_t tiles = columns / CELLS_PER_TILE, first = greatest(row - 1, 0) / CELLS_PER_TILE;
+    int32_t last = least(row + 1, rows - 1) / CELLS_PER_TILE;
     memset(near, 0, (size_t)columns);
-    for (int32_t y = greatest(row - 1, 0); y <= least(row + 1, rows - 1); y++) {
-        const uint8_t *mask = written + y / CELLS_PER_TILE * tiles;
-        for (int32_t tile = 0; tile < tiles; tile++)
-            for (int32_t x = greatest(tile * CELLS_PER_TILE - 1, 0);
-                 mask[tile] && x <= least((tile + 1) * CELLS_PER_TILE, columns - 1); x++)
-                near[x] = 1;
+    int found = 0;
+    for (int32_t tile = 0; tile < tiles; tile++) {
+        if (!(written[first * tiles + tile] | written[last * tiles + tile])) continue;
+        int32_t left = greatest(tile * CELLS_PER_TILE - 1, 0), right = least((tile + 1) * CELLS_PER_TILE, columns - 1);
+        memset(near + left, 1, (size_t)(right - left + 1));
+        found = 1;
     }
+    return found;
 }
 
-/* Bring ``errors[level - 1]`` float32[rows, columns] up to date after the tiles of ``written`` were: of cells in them and
-   beside them. Squared differences of each plane count by its weight. ``near`` holds a row of cells. */
-EXPORT void leaf_errors(const Pyramid planes[3], const double weights[3], int32_t rows, int32_t columns,
-                        const uint8_t *written, uint8_t *near, float *const errors[TOP_LEVEL])
+void leaf_errors(const Pyramid planes[3], const LeafErrors *e, int32_t row)
 {
     Rows r = {0};
-    for (int32_t row = 0; row < rows; row++) {
-        find_near(written, row, rows, columns, near);
-        for (int32_t column = 0; column < columns;) {
-            int32_t end = column + near[column];
-            for (int32_t x = end; end > column && x < least(least(end + GAP, column + CHUNK), columns); x++)
-                if (near[x]) end = x + 1;
-            if (end > column)
-                find_errors(planes, weights, row, column, end - column, (int64_t)row * columns + column, errors, &r);
-            column = greatest(end, column + 1);
-        }
+    if (!find_near(e->written, row, e->rows, e->columns, e->near)) return;
+    for (int32_t column = 0; column < e->columns;) {
+        int32_t end = column + e->near[column];
+        for (int32_t x = end; end > column && x < least(least(end + GAP, column + CHUNK), e->columns); x++)
+            if (e->near[x]) end = x + 1;
+        if (end > column)
+            find_errors(planes, e->weights, row, column, end - column, (int64_t)row * e->columns + column, e->errors, &r);
+        column = greatest(end, column + 1);
     }
 }

@@ -1,4 +1,4 @@
-/* Writes tiles into the levels: pixels, exact 2x2 means, and motion.
+/* Writes tiles into the levels: pixels, exact 2x2 means, motion, and the errors of leaves.
 
    Pixels are summed in whole numbers: the 256 of a cell add up to at most 65,280. */
 
@@ -168,18 +168,29 @@ static const void *luma_before(const Motion *motion, const Pyramid *luma, int32_
     return strip;
 }
 
-/* Write the tiles of ``mask`` from the frame's planes. ``motion->before`` may be the very planes that are written.
-   ``strip`` holds a row of tiles of luma. */
-EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const Motion *motion, int32_t rows, int32_t columns,
-                        const uint8_t *mask, uint8_t *strip)
+/* The tiles of ``mask`` in one row of tiles. */
+static void write_row(const Plane source[3], Pyramid into[3], const Motion *motion, int32_t row, int32_t columns,
+                      const uint8_t *mask, uint8_t *strip)
 {
-    for (int32_t row = 0; row < rows; row++, mask += columns) {
-        if (!memchr(mask, 1, (size_t)columns)) continue;
-        const void *before = luma_before(motion, &into[0], row, strip);
-        for (int32_t plane = 0; plane < 3; plane++) copy_row(&source[plane], &into[plane], row, columns, mask);
-        for (int32_t column = 0; column < columns; column++)
-            if (mask[column])
-                build_tile(into, motion, before && motion->changed[row * columns + column] ? before : NULL, row, column,
-                           columns);
+    if (!memchr(mask, 1, (size_t)columns)) return;
+    const void *before = luma_before(motion, &into[0], row, strip);
+    for (int32_t plane = 0; plane < 3; plane++) copy_row(&source[plane], &into[plane], row, columns, mask);
+    for (int32_t column = 0; column < columns; column++)
+        if (mask[column])
+            build_tile(into, motion, before && motion->changed[row * columns + column] ? before : NULL, row, column,
+                       columns);
+}
+
+/* Write the tiles of ``errors->written`` from the frame's planes. ``motion->before`` may be the very planes that are written.
+   ``strip`` holds a row of tiles of luma. The errors of a row of cells follow once the row of tiles below it is written,
+   while its samples are still near the processor. */
+EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const Motion *motion, const LeafErrors *errors, uint8_t *strip)
+{
+    int32_t rows = errors->rows / CELLS_PER_TILE, columns = errors->columns / CELLS_PER_TILE;
+    for (int32_t row = 0; row < rows; row++) {
+        write_row(source, into, motion, row, columns, errors->written + row * columns, strip);
+        if (row) leaf_errors(into, errors, CELLS_PER_TILE * row - 1);
+        leaf_errors(into, errors, CELLS_PER_TILE * row);
     }
+    leaf_errors(into, errors, errors->rows - 1);
 }

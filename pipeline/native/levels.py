@@ -13,7 +13,7 @@ from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.native.library import POINTER, Plane, address, kernel, plane
 
 _INT = ctypes.c_int32
-_write_tiles = kernel("write_tiles", POINTER, POINTER, POINTER, _INT, _INT, POINTER, POINTER)
+_write_tiles = kernel("write_tiles", POINTER, POINTER, POINTER, POINTER, POINTER)
 
 
 class Pyramid(ctypes.Structure):
@@ -38,6 +38,17 @@ class _Motion(ctypes.Structure):
     )
 
 
+class _LeafErrors(ctypes.Structure):
+    _fields_ = (
+        ("weights", ctypes.c_double * 3),
+        ("errors", POINTER * TOP_LEVEL),
+        ("written", ctypes.c_void_p),
+        ("near", ctypes.c_void_p),
+        ("rows", ctypes.c_int32),
+        ("columns", ctypes.c_int32),
+    )
+
+
 class Motion(NamedTuple):
     """Where motion is noted while tiles are written: |luma - before| * scale, its maximum per cell, clipped to 1."""
 
@@ -58,19 +69,28 @@ def pyramid(pixels: NDArray[np.uint8], coarse: Sequence[NDArray[np.float32]], ba
 def write_tiles(
     planes: Sequence[NDArray[np.uint8]],
     pyramids: ctypes.Array[Pyramid],
+    weights: Sequence[float],
+    errors: Sequence[NDArray[np.float32]],
     geometry: Geometry,
     written: Mask,
     motion: Motion | None,
 ) -> None:
-    """Write the tiles of ``written`` from three ``planes`` (unpadded) and rebuild what the levels hold of them."""
+    """Write the tiles of ``written`` from three ``planes`` (unpadded) and rebuild what depends on them.
+
+    ``errors[k - 1]``, float32[grid], becomes the squared error (8-bit units squared) of a cell shown at level k,
+    enlarged bilinearly: summed over its samples in each plane, times the plane's weight.
+    """
     for index, source in enumerate(planes):
         side = 1 << pyramids[index].base
         if source.shape != (-(-geometry.height // side), -(-geometry.width // side)):
             raise ValueError(f"plane {index} must fit a {geometry.width}x{geometry.height} picture, got {source.shape}")
     sources, mask = (Plane * 3)(*map(plane, planes)), address(written, np.bool_, geometry.tiles)
+    maps = (POINTER * TOP_LEVEL)(*(address(error, np.float32, geometry.grid) for error in errors))
+    near = np.empty(geometry.grid[1], np.uint8)
+    leaves = _LeafErrors((ctypes.c_double * 3)(*weights), maps, mask, near.ctypes.data, *geometry.grid)
     noted = ctypes.byref(_motion(motion, geometry))
     strip = np.empty(TILE * TILE * geometry.tiles[1] if motion and not motion.level else 0, np.uint8)
-    _write_tiles(sources, pyramids, noted, *geometry.tiles, mask, strip.ctypes.data)
+    _write_tiles(sources, pyramids, noted, ctypes.byref(leaves), strip.ctypes.data)
 
 
 def _motion(motion: Motion | None, geometry: Geometry) -> _Motion:

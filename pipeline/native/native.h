@@ -34,6 +34,18 @@ typedef struct {
     int32_t rows;
 } Pyramid;
 
+/* What it takes to bring the errors of leaves up to date, see leaf_errors.c. */
+typedef struct {
+    double weights[3];        /* of squared differences in each plane */
+    float *errors[TOP_LEVEL]; /* [grid], by level, from 1 */
+    const uint8_t *written;   /* [tiles] */
+    uint8_t *near;            /* [columns]: working memory */
+    int32_t rows, columns;    /* of cells */
+} LeafErrors;
+
+/* Update the errors of those cells of a row that lie in a written tile or touch one. The tiles around them must be whole. */
+void leaf_errors(const Pyramid planes[3], const LeafErrors *e, int32_t row);
+
 static inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline int32_t greatest(int32_t a, int32_t b) { return a > b ? a : b; }
 
