@@ -63,7 +63,7 @@ class Motion:
         if self._unsure == LEARNS:
             now = np.zeros_like(self._carried)
             if view.flow is not None:
-                now = _apart(view.flow, mostly or _median(view.flow)) * view.changed
+                now = _apart(view.flow, mostly or _median(view.flow)) * (stirs > 0)
             self._moving = self._carried = np.maximum(now, self._kept(view))
             self._came[:] = False
         else:
