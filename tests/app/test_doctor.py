@@ -46,15 +46,15 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (None, None, "none is installed"),
         ("0.9.2", False, "0.9.2 is installed, which is too old"),
-        ("0.27.1", True, "0.27.1 is installed"),
+        ("0.30.1", True, "0.30.1 is installed"),
         ("0.32.0+cpu", True, "0.32.0+cpu is installed"),
         ("1.0.0rc1", True, "1.0.0rc1 is installed, which is newer"),
     ],
 )
 def test_whether_a_vllm_fits(version: str | None, fine: bool | None, said: str) -> None:
-    found, _, text = doctor._vllm({"vllm": version, "vllm_tried": ["0.27.0", "0.32.0"]})
+    found, _, text = doctor._vllm({"vllm": version, "vllm_tried": ["0.30.0", "0.32.0"]})
     assert found is fine
-    assert text.endswith(f"tried with vLLM 0.27.0 to 0.32.0; {said}")
+    assert text.endswith(f"tried with vLLM 0.30.0 to 0.32.0; {said}")
 
 
 def test_what_is_missing_comes_with_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ ARCHITECTURES: Final = (
     "Qwen3_5MoeForConditionalGeneration",
 )
 """vLLM's own, as they stand in a model's config.json under ``architectures``."""
-TRIED: Final = ("0.27.0", "0.32.0")
+TRIED: Final = ("0.30.0", "0.32.0")
 """Versions of vLLM that it was tried with: the oldest and the newest."""
 
 
