@@ -21,7 +21,7 @@ test-models: .venv/ready
 
 # Tokens through a vLLM that serves models of random weights, in an environment of its own.
 test-vllm: .venv-vllm/ready
-	.venv-vllm/bin/python -m pytest -n 0 tests/pipeline -k vllm
+	.venv-vllm/bin/python -m pytest -n 0 tests/pipeline/test_vllm_*.py
 
 # Needs a card: a test that would be skipped without one fails.
 test-gpu: .venv/ready

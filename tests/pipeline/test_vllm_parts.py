@@ -145,3 +145,26 @@ def test_groups_are_put_in_the_order_of_windows_and_back() -> None:
     assert found["cu_window_seqlens"] == [0, 8, 16]
     rows = [0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 2, 2, 3, 3]
     assert np.allclose(found["rotary_pos_emb_sin"][:, 0], np.sin(rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("normalises", [False, True])
+def test_a_tower_that_normalises_gets_values_as_they_are(normalises: bool) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    from foveate.pipeline.vlm.vllm.tower import encode
+
+    class Whole(Tower):
+        dtype = torch.float32
+        patch_embed = SimpleNamespace(temporal_patch_size=2)
+        input_norm = SimpleNamespace(input_dtype=torch.uint8 if normalises else None)
+
+        def __call__(self, rows: Any, grid: Any, encoder_metadata: Any) -> Any:
+            assert grid == [[1, 4, 2], [1, 2, 2]]
+            return rows.reshape(3, -1)
+
+    frames = [Groups.of(selection_of(WIDTH, HEIGHT, FINE[start:]), 2) for start in (0, 4)]
+    patches = torch.full((12, 16, 16, 3), 102, dtype=torch.uint8)  # 0.4 of 255
+    found = encode(Whole(torch, False), patches, frames, (0.5, 0.4, 0.2), (0.25, 0.3, 0.5))
+    assert [len(each) for each in found] == [2, 1]
+    row = found[1][0, : 3 * 2 * 256].reshape(3, 512)
+    expected = [102.0, 102.0, 102.0] if normalises else [-0.4, 0.0, 0.4]
+    assert (row - torch.tensor(expected)[:, None]).abs().max() <= 1e-6
