@@ -84,7 +84,13 @@ def budget(settings: Settings, clip: Clip, plan: Plan) -> Points:
 def share_changed(settings: Settings, clip: Clip, plan: Plan) -> Points:
     """By the share of tiles that differ from frame to frame, the first tiles of the picture in reading order."""
     (first,) = _sized(clip, _height(plan), 1)
-    still = _with(settings, change={"keyframe_interval": 1_000_000, "cut_share": 1.0, "cut_histogram": 1.0})
+    change = {
+        "keyframe_interval": 1_000_000,
+        "cut_share": 1.0,
+        "cut_histogram": 1.0,
+        "noise": 0.0,
+    }  # flicker is no noise
+    still = _with(settings, change=change)
     return {share: (_flickering(first, share, plan, settings), still) for share in SHARES}
 
 
