@@ -105,10 +105,11 @@ class CacheSettings(_Group):
 class ScoreSettings(_Group):
     """What a cell is worth."""
 
-    enabled: bool = True
-    """Off: every cell has weight 1, and only the reconstruction error decides."""
+    enabled: bool | None = None
+    """On: errors count by the score of their cell. Off: all alike, so that only the error and the query decide. None:
+    on where there is a gaze, or a scorer of one's own, or a second pass."""
     floor: float = Field(0.05, gt=0, le=1)
-    """Weight of a cell with score 0; a cell's weight is floor + score."""
+    """Weight of a cell with score 0; where the score counts, a cell's weight is floor + score."""
     scorer: Literal["balance", "linear"] = "balance"
     """balance: information, perspective and the query, in the proportions of the design. linear: a weighted sum of
     channels."""
@@ -117,6 +118,15 @@ class ScoreSettings(_Group):
     passes: Literal[1, 2] = 1
     """2: look twice. The second look scores with the first one's result as the channel pass1_score, and measures the
     eccentricity from where the first one found most, unless there is a gaze."""
+
+    @property
+    def always(self) -> bool:
+        """Whether the score weighs the errors of every frame."""
+        return self.scorer == "linear" or self.passes == 2 if self.enabled is None else self.enabled
+
+    def weighs(self, gazing: bool) -> bool:
+        """Whether the score weighs the errors of a frame; ``gazing``: there is a gaze."""
+        return self.always or (gazing and self.enabled is None)
 
 
 class AllocationSettings(_Group):

@@ -68,7 +68,7 @@ GROUPS: Final[tuple[Group, ...]] = (
     _of("change.threshold", 1.0, 1.5, 2.0, 3.0, 4.0, 6.0),
     _of("change.noise", 0.0, 1.0, 1.5, 2.0, 3.0),
     _of("change.keyframe_interval", 10, 30, 100, NEVER),
-    _of("score.enabled", True, False),
+    _of("score.enabled", None, True),
     _of("score.floor", 0.01, 0.02, 0.05, 0.1, 0.3, 1.0),
     _of("allocation.min_gain", 16.0, 64.0, 256.0),
     _of("allocation.interpolation", "bilinear", "bicubic"),

@@ -48,6 +48,7 @@ class Arrays:
 
     choice: DeviceArray  # CHOICE, shape ()
     fed: DeviceArray  # int32[1]: whether anything was fed in since the last frame
+    gazing: DeviceArray  # int32[1]: 0 where there is no gaze
     maps: DeviceArray  # float32[maps, turns, grid]
     fine_before: DeviceArray  # float32[level]: luma of the flow level, one frame earlier
     coarse_before: DeviceArray  # float32[grid]: luma of level 4, one frame earlier
@@ -90,6 +91,7 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
     return Arrays(
         choice=memory.array("choice", (), CHOICE, stream),
         fed=memory.array("fed", (1,), np.int32, stream),
+        gazing=memory.array("gazing", (1,), np.int32, stream),
         maps=floats("carried maps", len(MAPS), TURNS, *grid),
         fine_before=floats("picture before", *side),
         coarse_before=floats("cells before", *grid),

@@ -15,7 +15,7 @@ const float UNSEEN = 64.0f * 64.0f * 256.0f;
 const int NEVER_SEEN = 255;  // coarser than any LOD
 const float CHROMA_WEIGHT = 0.25f;
 const float FADING = 0.9f;  // of fixation, attention and gaze, per frame
-const float OUTSIDE = 0.1f, ASIDE = 0.1f, HIDDEN = 5.0f * 5.0f * 256.0f;  // as pipeline/cascade/prior.py's
+const float OUTSIDE = 0.003f, ASIDE = 0.1f, HIDDEN = 4.0f * 4.0f * 256.0f;  // as pipeline/cascade/prior.py's
 
 struct Carry {
     const FrameState* frame;
@@ -31,6 +31,7 @@ struct Carry {
     const float* eccentricity;  // [cells]
     const float* bump;          // [cells]: the gaze fed in, else zeros
     const float* paid;          // [cells]: the attention fed in, else zeros
+    const int* gazing;          // other than 0 where there is a gaze
     float* gaze;                // [cells]
     float* attention_before;    // [cells]
     int* age;                   // [cells]: frames since the cell's pixels changed
@@ -56,7 +57,7 @@ struct Carry {
     int given;                  // 1: the flow of all cells is given; 0: that of changed cells was searched
     int side;                   // samples of the flow level along a cell
     int caches;                 // 0: every frame is scored alone
-    int scored;                 // 0: every cell has weight 1
+    int scored;                 // the score makes a cell's weight: 0 never, 1 always, 2 where there is a gaze; else it is 1
     int max_age;
     int turned;                 // 1: the query is another one, which the scores before did not answer
     float confidence, blend, floor;
@@ -173,7 +174,8 @@ __device__ inline float focused(float information, float perspective, float part
 
 __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
 {
-    return !cell.inside ? 0.0f : p.scored ? p.floor + score : 1.0f;
+    int scored = p.scored == 1 || (p.scored == 2 && *p.gazing);
+    return !cell.inside ? 0.0f : scored ? p.floor + score : 1.0f;
 }
 
 // What an error counts by the cell's participation.
@@ -207,8 +209,7 @@ __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
 // What may be hidden at a LOD, in units of HIDDEN.
 __device__ inline float hidden_share(int lod)
 {
-    if (lod <= 2) return (float)(lod ? 4 * lod - 3 : 0);
-    return lod == 3 ? 69.0f : 325.0f + 256.0f * (float)(lod - TOP);
+    return (float)(lod <= 2 ? lod : lod == 3 ? 6 : 22 + 16 * (lod - TOP));
 }
 
 // What the cell's error at a level above 0 counts; it is at least `left`, see pipeline/cpu/reader.py.

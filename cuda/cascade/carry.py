@@ -13,9 +13,10 @@ from foveate.cuda.memory import DeviceArray
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings import ScoreSettings, Settings
 
 _SUMMING = 1024
+_NEVER, _ALWAYS, _WITH_GAZE = range(3)
 
 
 class Carry:
@@ -51,6 +52,7 @@ class Carry:
             eccentricity=(np.uint64, arrays.eccentricity.pointer),
             bump=(np.uint64, arrays.bump.pointer),
             paid=(np.uint64, arrays.paid.pointer),
+            gazing=(np.uint64, arrays.gazing.pointer),
             gaze=(np.uint64, arrays.gaze.pointer),
             attention_before=(np.uint64, arrays.prev_attention.pointer),
             age=(np.uint64, arrays.age.pointer),
@@ -76,7 +78,7 @@ class Carry:
             given=(np.int32, given),
             side=(np.int32, CELL >> cache.flow_level),
             caches=(np.int32, cache.enabled),
-            scored=(np.int32, settings.score.enabled),
+            scored=(np.int32, _scored(settings.score)),
             max_age=(np.int32, min(cache.max_age, np.iinfo(np.int32).max)),
             turned=(np.int32, 0),
             confidence=(np.float32, cache.confidence),
@@ -101,3 +103,8 @@ class Carry:
         """Costs of the levels above TOP_LEVEL, behind the rest and their samples."""
         self._carry_upper.launch(stream, self._blocks, CARRY_THREADS, self._parameters)
         self._sum_upper.launch(stream, 1, _SUMMING, self._parameters)
+
+
+def _scored(score: ScoreSettings) -> int:
+    """When the score makes the weight: ``scored`` of carry.cu."""
+    return _ALWAYS if score.always else _WITH_GAZE if score.weighs(gazing=True) else _NEVER

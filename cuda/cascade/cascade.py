@@ -271,6 +271,7 @@ class Cascade:
         """Upload eccentricity and gaze, as Temporal has them for the first look at ``point``."""
         temporal = Temporal(self._pixels.geometry, self._settings.cache, frozenset())
         temporal.feed(Fed(point, True, None))
+        self._arrays.gazing.fill(int(point is not None), stream)
         self._arrays.eccentricity.upload(temporal.eccentricity, stream)
         self._arrays.bump.upload(temporal.channel("gaze"), stream)
 

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.problem import Map
 from foveate.pipeline.geometry import TOP_LEVEL
 
-OUTSIDE = np.float32(0.1)
+OUTSIDE = np.float32(0.003)
 """What an error counts in cells without any participation, against 1 in those of full participation."""
 
 ASIDE = np.float32(0.1)
 """What the finest detail, that of LOD 0 against LOD 1, counts beyond that in cells without any participation."""
 
-HIDDEN = np.float32(5.0**2 * 256)
-"""Squared error that LOD 1 may hide from LOD 0 in a cell of full participation: 5 grey values at each pixel."""
+HIDDEN = np.float32(4.0**2 * 256)
+"""Squared error that LOD 1 may hide from LOD 0 in a cell of full participation: 4 grey values at each pixel."""
 
-_SHARES = np.array([0, 1, 5, 69, 325], np.float32)
-_UPPER = np.float32(256)
+
+_SHARES, _UPPER = np.array([0, 1, 2, 6, 22], np.float32), np.float32(16)
 
 
 def counted(participation: Map) -> Map:
@@ -34,15 +34,15 @@ def counted(participation: Map) -> Map:
 
 
 def hidden_share(lod: NDArray[np.uint8] | int) -> NDArray[np.float32]:
-    """What may be hidden at a LOD, in units of HIDDEN: 0, 1, 5, 69 and 325 at LODs 0 to 4, and 256 more at each above.
+    """What may be hidden at a LOD, in units of HIDDEN: 0, 1, 2, 6 and 22 at LODs 0 to 4, and 16 more at each above.
 
-    So LOD 1 hides 5 grey values from LOD 0, LOD 2 another 10 from LOD 1, LOD 3 another 40, LOD 4 another 80. The gain
-    per token falls from step to step by so much that all that is asked for reaches LOD 2, then 1, then 0, as far as the
-    budget goes.
+    LOD 1 hides 4 grey values from LOD 0, LOD 2 another 4 from LOD 1, LOD 3 another 8, LOD 4 another 16. Over a thing of
+    some size a token then gains a quarter, or less, of what one of the step before did: all that is asked for reaches
+    LOD 2, then 1, then 0, as far as the budget goes. Greater numbers make text less readable: they take tokens from
+    strokes and give them to the paper beside them.
     """
     level = np.asarray(lod, np.int32)
-    upper = np.maximum(level - TOP_LEVEL, 0).astype(np.float32)
-    return _SHARES[np.minimum(level, TOP_LEVEL)] + _UPPER * upper
+    return _SHARES[np.minimum(level, TOP_LEVEL)] + _UPPER * np.maximum(level - TOP_LEVEL, 0).astype(np.float32)
 
 
 def hidden_error(participation: Map, weight: Map) -> Map:

@@ -245,7 +245,8 @@ class _Cascade:
             kept = self._reader.compare(levels, update.written, update.changed)
             errors = self._reader.known(errors)
         score = scored.scores.score
-        weight = np.float32(settings.score.floor) + score if settings.score.enabled else np.ones_like(score)
+        weighs = settings.score.weighs(fed.gaze is not None)
+        weight = np.float32(settings.score.floor) + score if weighs else np.ones_like(score)
         weight = weight * self._geometry.inside
         taking = scored.scores.participation
         if taking is not None:

@@ -404,7 +404,7 @@ def test_three_stage(pairs: Any, merge: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"cache": {"enabled": False}}, {"score": {"enabled": False}}, {"cache": {"max_age": 2}}]
+    "changes", [{"cache": {"enabled": False}}, {"score": {"enabled": True}}, {"cache": {"max_age": 2}}]
 )
 def test_settings_of_scores_and_cache(pairs: Any, changes: dict[str, Any]) -> None:
     """What can be switched off."""

@@ -18,17 +18,17 @@ def row(*values):
     return np.array([values], np.float32)
 
 
-def test_what_is_asked_for_counts_whole_and_the_rest_a_tenth():
-    assert counted(row(0.0, 0.5, 1.0))[0] == pytest.approx([0.1, 0.55, 1.0])
+def test_what_is_asked_for_counts_whole_and_the_rest_next_to_nothing():
+    assert counted(row(0.0, 0.5, 1.0))[0] == pytest.approx([0.003, 0.5015, 1.0])
 
 
 def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a_tenth():
-    """LODs 1 to 4 hide 1, 1 + 4, 5 + 64 and 69 + 256 times as much, each above another 256.
+    """LODs 1 to 4 hide 1, 1 + 1, 2 + 4 and 6 + 16 times as much, each above another 16.
 
     Of LOD 1's error a tenth counts, and twice the relevance."""
     errors = [row(100, 100, 100, 100) for _ in range(6)]
     found = with_prior(errors, errors[0], row(0, 0, 0, 2), row(0.0, 0.2, 0.45, 1.0))
-    assert [error[0, 3] for error in found] == [102, 110, 238, 750, 1262, 1774]
+    assert [error[0, 3] for error in found] == [102, 104, 112, 144, 176, 208]
     for error in found:
         assert error[0, :3] == pytest.approx([10, 50, 100])
 
@@ -37,13 +37,13 @@ def test_a_reader_lacks_what_is_hidden_by_the_lod_that_it_saw():
     participation, lod = row(0, 0, 1, 1, 1), np.array([[0, 0, 0, 1, 4]], np.uint8)
     hidden = row(0, 0, 2, 2, 2)
     held = held_with_prior(row(150, 50, 150, 150, 150), lod, row(3, 1, 1, 1, 1), row(*[100] * 5), hidden, participation)
-    assert held[0] == pytest.approx([180, 0, 150, 152, 800])  # (150 - 90) * 3; never below nothing
+    assert held[0] == pytest.approx([180, 0, 150, 152, 194])  # (150 - 90) * 3; never below nothing
 
 
 def test_what_the_reader_believes_and_has_gone_counts_as_what_is_asked_for_does():
-    """Where participation fell from 1 to 0 an error counts ten times; where it grew, as ever."""
+    """Where participation fell from 1 to 0 an error counts as it did; where it grew, as ever."""
     gone = ghosts(row(1.0, 1.0, 0.5, 0.0), row(0.0, 0.5, 0.5, 1.0))
-    assert gone[0] == pytest.approx([10, 1 / 0.55, 1, 1])
+    assert gone[0] == pytest.approx([1 / 0.003, 1 / 0.5015, 1, 1])
 
 
 def test_what_is_hidden_grows_with_the_square_of_the_relevance_whatever_the_weight():

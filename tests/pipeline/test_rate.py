@@ -147,7 +147,8 @@ def test_on_a_still_picture_the_debt_is_paid_and_nothing_more_is_sent():
 def test_what_was_too_dear_is_sent_once_the_debt_is_paid():
     """A frame without tokens is no rest while its price was raised."""
     events = ("cut", "noise", "noise", "noise", *("still",) * 40)
-    counts, extras = spent(events, 3, allocation={"memory": "stream", "budget_average": 10, "burst": 8})
+    options = {"score": {"enabled": True}, "allocation": {"memory": "stream", "budget_average": 10, "burst": 8}}
+    counts, extras = spent(events, 3, **options)
     waits = [
         index for index, (count, told) in enumerate(zip(counts, extras, strict=True)) if not count and told["debt"]
     ]

@@ -214,12 +214,35 @@ def test_a_panning_picture_is_mostly_reused():
     assert max(shares[1:]) < 0.2
 
 
-def test_scores_off_means_error_alone_decides():
+def test_the_error_alone_decides_until_the_score_is_put_on():
     pictures = [scene(6)]
-    even = next(select(pictures, Settings(score=ScoreSettings(enabled=False), budget=60)))
-    scored = next(select(pictures, Settings(budget=60)))
-    assert len(even) != len(scored) or not same(even, scored)
+    even, off, on = (
+        next(select(pictures, Settings(score=ScoreSettings(enabled=enabled), budget=60)))
+        for enabled in (None, False, True)
+    )
+    assert same(even, off)
+    assert len(even) != len(on) or not same(even, on)
     assert len(even) <= 60
+
+
+def test_the_score_counts_while_there_is_a_gaze():
+    """Tokens are those of a score put on while someone looks, and those of one put off before and after."""
+    pictures, gaze = [scene(6)] * 9, (40.0, 200.0)
+
+    def seen(enabled):
+        feedback, found = Feedback(), []
+        for selection in select(pictures, Settings(score=ScoreSettings(enabled=enabled), budget=60), feedback):
+            found.append(selection)
+            if len(found) in (3, 6):
+                feedback.set_gaze(gaze if len(found) == 3 else None)
+        return found
+
+    ours, off, on = seen(None), seen(False), seen(True)
+    for index in (0, 1, 2, 6, 7, 8):
+        assert same(ours[index], off[index])
+    for index in (3, 4, 5):
+        assert same(ours[index], on[index])
+        assert len(ours[index]) != len(off[index]) or not same(ours[index], off[index])
 
 
 def test_three_stage_selects_cells_at_full_detail():

@@ -108,7 +108,7 @@ SETTINGS = st.sampled_from(
         {"allocation": {"strategy": "cluster_first"}},
         {"allocation": {"strategy": "soft"}},
         {"score": {"passes": 2}},
-        {"score": {"enabled": False}},
+        {"score": {"enabled": True}},
         {"change": {"keyframe_interval": 7}},
     ]
 )
