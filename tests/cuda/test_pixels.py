@@ -108,6 +108,25 @@ def test_every_frame_equals_the_cpu_engines(height: int, width: int, kind: str, 
         assert_same_maps(rig.pixels, expected, stream)
 
 
+def test_noise_raises_the_threshold_as_on_the_cpu(feeder: Make, stream: Stream) -> None:
+    """The camera's noise comes, goes and is cut: its level, which tiles changed and their pixels are the CPU's."""
+    rng = np.random.default_rng(3)
+    still = noise(rng, 200, 330).astype(np.float64)
+    sequence = []
+    for index, spread in enumerate([3, 3, 3, 6, 6, 6, 0, 0, 3, 3]):
+        luma = np.clip((255 - still if index == 8 else still) + rng.normal(0, spread, still.shape), 0, 255)
+        sequence.append(Frame(index, index / 25, luma.astype(np.uint8), None, BT601))
+    settings = Settings()
+    rig = feeder(sequence[0], settings)
+    shares = []
+    for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
+        rig.feed(frame)
+        assert_same_decisions(rig.pixels, expected, stream)
+        assert_same_pixels(rig.pixels, expected, stream)
+        shares.append(expected.update.changed.mean())
+    assert shares[1] > 0.9 > 0.3 > shares[2]  # the threshold follows a frame later
+
+
 @pytest.mark.parametrize("level", [0, 1])
 @pytest.mark.parametrize("colour", [Colour("bt709"), Colour("bt601", True)])
 def test_finer_channels_and_full_range(level: int, colour: Colour, feeder: Make, stream: Stream) -> None:
