@@ -29,7 +29,7 @@ def frames_of(name):
 
 
 def errors(frames, memory, budget):
-    """Of each frame, the squared error that the reader is left with; a sample of halved chroma counts as one of luma."""
+    """The squared error that the reader is left with, by frame; a sample of halved chroma counts as one of luma."""
     allocation = {"memory": memory, "min_gain": 0.0}
     engine = CpuEngine(Settings(budget=budget, allocation=allocation, **_PLAIN), Feedback(), None)
     reader = ReaderPicture([plane.shape for plane in (frames[0].luma, *frames[0].chroma)])
