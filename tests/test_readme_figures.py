@@ -194,3 +194,34 @@ def test_people_found() -> None:
         stated |= {(name, budget): cell for budget, cell in zip((34, 68, 136, 273), cells, strict=True)}
     assert stated == measured
     assert {case["things"] for case in held["cases"]} == {24}
+
+
+BENCH = (ROOT / "bench" / "README.md").read_text(encoding="utf-8")
+
+
+def bench_rows(heading: str) -> dict[str, list[str]]:
+    """The rows of the table in bench/README.md that begins so: cells by the first one."""
+    rows = BENCH.split(heading)[1].split("\n\n")[0].splitlines()[2:]
+    return {
+        name.strip(): [cell.strip() for cell in rest] for name, *rest in (row.strip("|").split(" | ") for row in rows)
+    }
+
+
+def test_words_read() -> None:
+    cases = record("words")["cases"]
+    stated = bench_rows("| words read, % | slides | scroll | captions | terminal | street |")
+    measured: dict[str, list[str]] = {}
+    for case in cases:
+        measured.setdefault(case["method"], []).append(f"{100 * case['share']:.0f}")
+    assert stated == measured
+
+
+def test_what_is_true_of_generated_clips() -> None:
+    cases = {(case["method"], case["clip"]): case for case in record("truth")["cases"]}
+    stated = bench_rows("| method | moving things covered, % ")
+    assert stated.keys() == {method for method, _ in cases}
+    for method, cells in stated.items():
+        assert cells[0] == f"{100 * cases[method, 'speeds']['coverage']:.1f}"
+        assert cells[2] == f"{cases[method, 'arrivals']['first_fine']:.1f}"
+        assert cells[5] == f"{100 * cases[method, 'fade']['stale']:.1f}"
+        assert cells[-2] == f"{cases[method, 'rest']['rest_tokens']:.1f}"
