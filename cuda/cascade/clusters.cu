@@ -71,8 +71,7 @@ struct Centre {
 
 struct Centres {
     Centre value[CLUSTERS];
-    int sums[CLUSTERS][FEATURES];
-    int sizes[CLUSTERS];
+    int sums[CLUSTERS][FEATURES + 1];  // and cells
 };
 
 __device__ inline void set_centre(Centre& centre, const float* feature)
@@ -152,19 +151,26 @@ __device__ inline int nearest(const Centres& centres, unsigned long long among, 
     return best;
 }
 
-// Adds a value of each lane to the sum of its cluster. Mostly a warp's cells are of one cluster.
-__device__ inline void add_to(int* sum, int value, int together, int lane)
+// Adds a warp's cells to the sums of their clusters, of which there are few: one after another. Lanes without a cell have
+// zeros.
+__device__ inline void add_cells(Centres& centres, int best, const int* values, int lane)
 {
-    if (!together) atomicAdd(sum, value);
-    else if (int total = __reduce_add_sync(EVERYONE, value); lane == 0) atomicAdd(sum, total);
+    for (unsigned left = EVERYONE; left;) {
+        int cluster = __shfl_sync(EVERYONE, best, __ffs(left) - 1), total = 0;
+        for (int i = 0; i <= FEATURES; i++) {
+            int sum = __reduce_add_sync(EVERYONE, best == cluster ? values[i] : 0);
+            if (lane == i) total = sum;
+        }
+        if (lane <= FEATURES) atomicAdd(&centres.sums[cluster][lane], total);
+        left &= ~__ballot_sync(EVERYONE, best == cluster);
+    }
 }
 
 // Labels all cells, and moves the centres to the means of their cells; a centre without any stays.
 __device__ inline void iterate(const Clusters& p, Centres& centres, float* label, bool labelled)
 {
     int cells = p.rows * p.columns, lane = threadIdx.x % WARP;
-    for (int i = threadIdx.x; i < CLUSTERS * FEATURES; i += THREADS) centres.sums[i / FEATURES][i % FEATURES] = 0;
-    if (threadIdx.x < CLUSTERS) centres.sizes[threadIdx.x] = 0;
+    for (int i = threadIdx.x; i < CLUSTERS * (FEATURES + 1); i += THREADS) (&centres.sums[0][0])[i] = 0;
     __syncthreads();
     for (int first = threadIdx.x - lane; first < cells; first += THREADS) {
         int cell = min(first + lane, cells - 1), exists = first + lane < cells;
@@ -173,17 +179,17 @@ __device__ inline void iterate(const Clusters& p, Centres& centres, float* label
         unsigned long long among = (1ull << p.count) - 1;
         if (labelled) among = candidates(centres, p.count, reach_of(centres.value[(int)label[cell]], feature), lane);
         int best = nearest(centres, among, feature);
-        int together = __all_sync(EVERYONE, best == __shfl_sync(EVERYONE, best, 0));
         if (exists) label[cell] = (float)best;
-        add_to(&centres.sizes[best], exists, together, lane);
-        for (int i = 0; i < FEATURES; i++)
-            add_to(&centres.sums[best][i], exists ? __float2int_rn(feature[i] * p.fixed) : 0, together, lane);
+        int values[FEATURES + 1];
+        for (int i = 0; i < FEATURES; i++) values[i] = exists ? __float2int_rn(feature[i] * p.fixed) : 0;
+        values[FEATURES] = exists;
+        add_cells(centres, best, values, lane);
     }
     __syncthreads();
-    if (threadIdx.x < p.count && centres.sizes[threadIdx.x]) {
+    if (int size = threadIdx.x < p.count ? centres.sums[threadIdx.x][FEATURES] : 0; size) {
         float mean[FEATURES];
         for (int i = 0; i < FEATURES; i++)
-            mean[i] = (float)((double)centres.sums[threadIdx.x][i] / p.fixed / centres.sizes[threadIdx.x]);
+            mean[i] = (float)((double)centres.sums[threadIdx.x][i] / p.fixed / size);
         set_centre(centres.value[threadIdx.x], mean);
     }
     __syncthreads();
@@ -209,6 +215,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) clusters(const __grid_cons
         float down = (p.features[3 * cells + cell] - centres.value[best].first.w) / p.unit;
         float across = (p.features[4 * cells + cell] - centres.value[best].second.x) / p.unit;
         p.distance[turn][cell] = fminf(sqrtf(down * down + across * across) / p.half_diagonal, 1.0f);
-        p.size[turn][cell] = (float)centres.sizes[best] / (float)cells;
+        p.size[turn][cell] = (float)centres.sums[best][FEATURES] / (float)cells;
     }
 }
