@@ -112,6 +112,9 @@ class Kernel:
 
         self.name = name
         self._function = function
+        width = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
+        self.cluster = int(checked(driver.cuFuncGetAttribute(width, function))) or 1
+        """Blocks of a thread block cluster, where the kernel declares one; else 1. The grid is a multiple of it."""
         self._launch = driver.cuLaunchKernel
 
     def launch(

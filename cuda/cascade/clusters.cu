@@ -1,14 +1,22 @@
 // Superpixels of the Grid on keyframes: SLIC on Lab + position with a fixed number of iterations, as
-// pipeline/cascade/clusters.py. Each cell gets the nearest of all centres; from the second iteration on, a warp only looks
-// at those whose place alone does not make them farther than the centres that its cells had before.
+// pipeline/cascade/clusters.py. Each cell looks at all centres.
 //
-// One block. Sums over a cluster are whole numbers, so they do not depend on the order of threads.
+// Blocks share the cells. Sums over a cluster of cells are whole numbers, so they do not depend on the order of threads,
+// nor on how many blocks there are.
 #include "cascade.cuh"
 
 const int CLUSTERS = 50;
 const int FEATURES = 5;        // L, a, b, row and column
 const int ITERATIONS = 5;
 const int THREADS = 1024;
+#if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200  // those of consumers have no clusters of blocks
+const int BLOCKS = 8;  // of a thread block cluster: they run together, and read each other's shared memory
+#define TOGETHER __cluster_dims__(BLOCKS, 1, 1)
+#define CLUSTERED
+#else
+const int BLOCKS = 1;
+#define TOGETHER
+#endif
 
 struct Clusters {
     const FrameState* frame;
@@ -48,20 +56,18 @@ __device__ inline void lab_of(const float* rgb, float* lab)
     lab[2] = 200.0f * (lab_curve(y) - lab_curve(z));
 }
 
-__device__ inline void write_features(const Clusters& p, int cell)
+__device__ inline void feature_of(const Clusters& p, int cell, float* feature)
 {
-    int cells = p.rows * p.columns;
-    float value[3], rgb[3], lab[3];
+    float value[3], rgb[3];
     for (int i = 0; i < 3; i++) value[i] = p.colours[i][cell];
     for (int c = 0; c < 3; c++) {
         const float* weights = p.matrix + 3 * c;
         float sum = ((weights[0] * value[0] + weights[1] * value[1]) + weights[2] * value[2]) + p.shift[c];
         rgb[c] = fminf(fmaxf(rintf(sum), 0.0f), 255.0f);
     }
-    lab_of(rgb, lab);
-    for (int i = 0; i < 3; i++) p.features[i * cells + cell] = lab[i];
-    p.features[3 * cells + cell] = (float)(cell / p.columns) * p.unit;
-    p.features[4 * cells + cell] = (float)(cell % p.columns) * p.unit;
+    lab_of(rgb, feature);
+    feature[3] = (float)(cell / p.columns) * p.unit;
+    feature[4] = (float)(cell % p.columns) * p.unit;
 }
 
 struct Centre {
@@ -69,10 +75,60 @@ struct Centre {
     float2 second;  // column, and the square of all five
 };
 
+struct Sums {
+    int features[CLUSTERS][FEATURES];
+    int sizes[CLUSTERS];
+};
+
 struct Centres {
     Centre value[CLUSTERS];
-    int sums[CLUSTERS][FEATURES + 1];  // and cells
+    Sums own, all;  // of this block's cells, and of all
 };
+
+// Which of the blocks this is.
+__device__ inline int block_rank()
+{
+    return BLOCKS > 1 ? blockIdx.x : 0;
+}
+
+// Wait for all threads of all blocks; what they wrote to shared memory can be read.
+__device__ inline void wait_for_all()
+{
+#ifdef CLUSTERED
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
+    __syncthreads();
+#endif
+}
+
+// The word that block `rank` has where this one has `word`, in shared memory.
+__device__ inline int word_of(const int* word, int rank)
+{
+#ifdef CLUSTERED
+    unsigned here = (unsigned)__cvta_generic_to_shared(word), there;
+    int value;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+    asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(value) : "r"(there) : "memory");
+    return value;
+#else
+    return *word;
+#endif
+}
+
+// The sums of all blocks, which go on together.
+__device__ inline void add_blocks(Centres& centres)
+{
+    const int WORDS = sizeof(Sums) / sizeof(int);
+    const int* own = (const int*)&centres.own;
+    wait_for_all();
+    for (int i = threadIdx.x; i < WORDS; i += THREADS) {
+        int total = 0;
+        for (int rank = 0; rank < BLOCKS; rank++) total += word_of(own + i, rank);
+        ((int*)&centres.all)[i] = total;
+    }
+    wait_for_all();
+}
 
 __device__ inline void set_centre(Centre& centre, const float* feature)
 {
@@ -83,67 +139,19 @@ __device__ inline void set_centre(Centre& centre, const float* feature)
 }
 
 // |f - c|^2 less |f|^2, which is the same for all centres.
-__device__ inline float compared(const Centre& centre, const float* feature)
+__device__ inline int nearest(const Centres& centres, int count, const float* feature)
 {
-    float square = fmaf(-2.0f * feature[0], centre.first.x, centre.second.y);
-    square = fmaf(-2.0f * feature[1], centre.first.y, square);
-    square = fmaf(-2.0f * feature[2], centre.first.z, square);
-    square = fmaf(-2.0f * feature[3], centre.first.w, square);
-    return fmaf(-2.0f * feature[4], centre.second.x, square);
-}
-
-// The least and the greatest of a warp's values, none of which is negative: as whole numbers, floats keep their order.
-__device__ inline float least_of_warp(float value)
-{
-    return __uint_as_float(__reduce_min_sync(EVERYONE, __float_as_uint(value)));
-}
-
-__device__ inline float greatest_of_warp(float value)
-{
-    return __uint_as_float(__reduce_max_sync(EVERYONE, __float_as_uint(value)));
-}
-
-// Where a warp's cells lie, and the square of how far their last centres are at most.
-struct Reach {
-    float top, bottom, left, right, square;
-};
-
-__device__ inline Reach reach_of(const Centre& last, const float* feature)
-{
-    float away[FEATURES] = {feature[0] - last.first.x, feature[1] - last.first.y, feature[2] - last.first.z,
-                            feature[3] - last.first.w, feature[4] - last.second.x};
-    float square = 0.0f;
-    for (int i = 0; i < FEATURES; i++) square += away[i] * away[i];
-    return {least_of_warp(feature[3]), greatest_of_warp(feature[3]), least_of_warp(feature[4]),
-            greatest_of_warp(feature[4]), greatest_of_warp(square)};
-}
-
-// Whether the centre may be the nearest of one of the warp's cells. The margin is more than rounding can make of it.
-__device__ inline bool within(const Reach& reach, const Centre& centre)
-{
-    float down = fmaxf(fmaxf(reach.top - centre.first.w, centre.first.w - reach.bottom), 0.0f);
-    float across = fmaxf(fmaxf(reach.left - centre.second.x, centre.second.x - reach.right), 0.0f);
-    return down * down + across * across <= reach.square + (1.0f + 4e-6f * centre.second.y);
-}
-
-// One bit for each centre to look at.
-__device__ inline unsigned long long candidates(const Centres& centres, int count, const Reach& reach, int lane)
-{
-    unsigned low = __ballot_sync(EVERYONE, lane < count && within(reach, centres.value[lane]));
-    int second = lane + WARP;
-    unsigned high = __ballot_sync(EVERYONE, second < count && within(reach, centres.value[min(second, CLUSTERS - 1)]));
-    return (unsigned long long)high << WARP | low;
-}
-
-// The nearest centre of a cell; of equally near ones, the first.
-__device__ inline int nearest(const Centres& centres, unsigned long long among, const float* feature)
-{
-    float least = 0.0f;
-    int best = -1;
-    for (; among; among &= among - 1) {
-        int c = __ffsll(among) - 1;
-        float square = compared(centres.value[c], feature);
-        if (best < 0 || square < least) {
+    float twice[FEATURES], least = 0.0f;
+    int best = 0;
+    for (int i = 0; i < FEATURES; i++) twice[i] = -2.0f * feature[i];
+    for (int c = 0; c < count; c++) {
+        Centre centre = centres.value[c];
+        float square = fmaf(twice[0], centre.first.x, centre.second.y);
+        square = fmaf(twice[1], centre.first.y, square);
+        square = fmaf(twice[2], centre.first.z, square);
+        square = fmaf(twice[3], centre.first.w, square);
+        square = fmaf(twice[4], centre.second.x, square);
+        if (c == 0 || square < least) {
             least = square;
             best = c;
         }
@@ -151,70 +159,65 @@ __device__ inline int nearest(const Centres& centres, unsigned long long among, 
     return best;
 }
 
-// Adds a warp's cells to the sums of their clusters, of which there are few: one after another. Lanes without a cell have
-// zeros.
-__device__ inline void add_cells(Centres& centres, int best, const int* values, int lane)
+// Adds a value of each lane to the sum of its cluster. Mostly a warp's cells are of one cluster.
+__device__ inline void add_to(int* sum, int value, int together, int lane)
 {
-    for (unsigned left = EVERYONE; left;) {
-        int cluster = __shfl_sync(EVERYONE, best, __ffs(left) - 1), total = 0;
-        for (int i = 0; i <= FEATURES; i++) {
-            int sum = __reduce_add_sync(EVERYONE, best == cluster ? values[i] : 0);
-            if (lane == i) total = sum;
-        }
-        if (lane <= FEATURES) atomicAdd(&centres.sums[cluster][lane], total);
-        left &= ~__ballot_sync(EVERYONE, best == cluster);
-    }
+    if (!together) atomicAdd(sum, value);
+    else if (int total = __reduce_add_sync(EVERYONE, value); lane == 0) atomicAdd(sum, total);
 }
 
 // Labels all cells, and moves the centres to the means of their cells; a centre without any stays.
-__device__ inline void iterate(const Clusters& p, Centres& centres, float* label, bool labelled)
+__device__ inline void iterate(const Clusters& p, Centres& centres, float* label, int begin, int end)
 {
     int cells = p.rows * p.columns, lane = threadIdx.x % WARP;
-    for (int i = threadIdx.x; i < CLUSTERS * (FEATURES + 1); i += THREADS) (&centres.sums[0][0])[i] = 0;
+    for (int i = threadIdx.x; i < (int)(sizeof(Sums) / sizeof(int)); i += THREADS) ((int*)&centres.own)[i] = 0;
     __syncthreads();
-    for (int first = threadIdx.x - lane; first < cells; first += THREADS) {
-        int cell = min(first + lane, cells - 1), exists = first + lane < cells;
+    for (int first = begin + threadIdx.x - lane; first < end; first += THREADS) {
+        int cell = min(first + lane, end - 1), exists = first + lane < end;
         float feature[FEATURES];
         for (int i = 0; i < FEATURES; i++) feature[i] = p.features[i * cells + cell];
-        unsigned long long among = (1ull << p.count) - 1;
-        if (labelled) among = candidates(centres, p.count, reach_of(centres.value[(int)label[cell]], feature), lane);
-        int best = nearest(centres, among, feature);
+        int best = nearest(centres, p.count, feature);
+        int together = __all_sync(EVERYONE, best == __shfl_sync(EVERYONE, best, 0));
         if (exists) label[cell] = (float)best;
-        int values[FEATURES + 1];
-        for (int i = 0; i < FEATURES; i++) values[i] = exists ? __float2int_rn(feature[i] * p.fixed) : 0;
-        values[FEATURES] = exists;
-        add_cells(centres, best, values, lane);
+        add_to(&centres.own.sizes[best], exists, together, lane);
+        for (int i = 0; i < FEATURES; i++)
+            add_to(&centres.own.features[best][i], exists ? __float2int_rn(feature[i] * p.fixed) : 0, together, lane);
     }
-    __syncthreads();
-    if (int size = threadIdx.x < p.count ? centres.sums[threadIdx.x][FEATURES] : 0; size) {
+    add_blocks(centres);
+    const Sums& sums = centres.all;
+    if (threadIdx.x < p.count && sums.sizes[threadIdx.x]) {
         float mean[FEATURES];
         for (int i = 0; i < FEATURES; i++)
-            mean[i] = (float)((double)centres.sums[threadIdx.x][i] / p.fixed / size);
+            mean[i] = (float)((double)sums.features[threadIdx.x][i] / p.fixed / sums.sizes[threadIdx.x]);
         set_centre(centres.value[threadIdx.x], mean);
     }
     __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) clusters(const __grid_constant__ Clusters p)
+extern "C" __global__ void TOGETHER __launch_bounds__(THREADS) clusters(const __grid_constant__ Clusters p)
 {
     __shared__ Centres centres;
     if (!p.frame->keyframe) return;
-    int cells = p.rows * p.columns, turn = 1 - p.choice->turn;
+    int cells = p.rows * p.columns, turn = 1 - p.choice->turn, share = (cells + BLOCKS - 1) / BLOCKS;
+    int begin = min(block_rank() * share, cells), end = min(begin + share, cells);
     float* label = p.label[turn];
-    for (int cell = threadIdx.x; cell < cells; cell += THREADS) write_features(p, cell);
-    __syncthreads();
+    for (int cell = begin + threadIdx.x; cell < end; cell += THREADS) {
+        float feature[FEATURES];
+        feature_of(p, cell, feature);
+        for (int i = 0; i < FEATURES; i++) p.features[i * cells + cell] = feature[i];
+    }
     if (threadIdx.x < p.count) {
         float feature[FEATURES];
-        for (int i = 0; i < FEATURES; i++) feature[i] = p.features[i * cells + p.seeds[threadIdx.x]];
+        feature_of(p, p.seeds[threadIdx.x], feature);
         set_centre(centres.value[threadIdx.x], feature);
     }
     __syncthreads();
-    for (int i = 0; i <= ITERATIONS; i++) iterate(p, centres, label, i > 0);
-    for (int cell = threadIdx.x; cell < cells; cell += THREADS) {
+    for (int i = 0; i <= ITERATIONS; i++) iterate(p, centres, label, begin, end);
+    for (int cell = begin + threadIdx.x; cell < end; cell += THREADS) {
         int best = (int)label[cell];
         float down = (p.features[3 * cells + cell] - centres.value[best].first.w) / p.unit;
         float across = (p.features[4 * cells + cell] - centres.value[best].second.x) / p.unit;
         p.distance[turn][cell] = fminf(sqrtf(down * down + across * across) / p.half_diagonal, 1.0f);
-        p.size[turn][cell] = (float)centres.sums[best][FEATURES] / (float)cells;
+        p.size[turn][cell] = (float)centres.all.sizes[best] / (float)cells;
     }
 }

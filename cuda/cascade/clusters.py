@@ -55,4 +55,4 @@ class Clusters:
 
     def enqueue(self, stream: Stream) -> None:
         """On keyframes only; behind Carry, and before the strategy ends the frame."""
-        self._kernel.launch(stream, 1, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._kernel.cluster, _THREADS, self._parameters)
