@@ -25,10 +25,11 @@ from foveate.bench.clips import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
 from foveate.bench.footage import Footage, read_footage
 from foveate.bench.painting import decibels, mean_square
-from foveate.bench.peers.methods import METHODS, STRATEGIES
+from foveate.bench.peers.methods import METHODS, OPTIONS, STRATEGIES
 from foveate.bench.peers.sent import Method, at_constant_rate, at_once
 from foveate.bench.record import clip_record, hand_out, origin, write_text
 from foveate.bench.table import standard_error
+from foveate.pipeline.errors import SettingsError
 
 _COLUMNS: Final = ("tokens", "mean", "pooled", "worst", "R'G'B'", "SSIM", "constant rate")
 _FOOTNOTE: Final = (
@@ -37,6 +38,7 @@ _FOOTNOTE: Final = (
     "reads the budget's tokens per frame, first in, first out. A peer that shows whole frames goes beyond the budget "
     "only where these alone do."
 )
+_OPTIONS: Final = "Compare Foveate's own options instead: bicubic readers, and a budget that is an average."
 _CLIPS: Final = ("pedestrians", "bunny")
 
 
@@ -49,17 +51,21 @@ def quality(
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
     strategies: FlagCreatePairsOff[Annotated[bool, arg(help="Compare Foveate's own strategies instead.")]] = False,
+    options: FlagCreatePairsOff[Annotated[bool, arg(help=_OPTIONS)]] = False,
 ) -> None:
     """Compare the reader's picture of Foveate with that of other ways to choose tokens."""
     check_least(1, budget=budget, frames=frames)
     check_folders(out=out, table=table)
+    if strategies and options:
+        raise SettingsError("--strategies and --options exclude each other; give one of them")
     say = standard_error().print
+    methods = STRATEGIES if strategies else OPTIONS if options else METHODS
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clips = file_clips(files) if files else [*_samples(), drift_clip(Path(folder), frames)]
         record: dict[str, Any] = {**origin(), "command": "quality", "budget": budget, "cases": []}
         for clip in clips:
             say(f"measuring {clip.name}")
-            record["cases"] += clip_quality(clip, STRATEGIES if strategies else METHODS, budget, frames)
+            record["cases"] += clip_quality(clip, methods, budget, frames)
     markdown = markdown_table(record)
     say(markdown)
     if table is not None:

@@ -33,7 +33,7 @@ from foveate.bench.suites.jobs import Job, run_jobs
 from foveate.bench.table import standard_error
 from foveate.pipeline.errors import EngineError, SettingsError
 
-_RATE: Final = Fraction(25)
+RATE: Final = Fraction(25)
 _NAMES: Final = ", ".join(TEXT_SCENES)
 
 Read = Callable[[Plane], str]
@@ -71,7 +71,7 @@ def scene_words(name: str, folder: Path, budget: int, frames: int, every: int, r
     """One case per method: the share of the words that is read, over every ``every``-th frame."""
     scene, clip = TEXT_SCENES[name], Clip(name, folder / f"{name}.mp4", TEXT_SCENES[name].how)
     drawn = list(scene.frames(frames))
-    encode(clip.path, (colour_frame(picture) for picture, _ in drawn), _RATE, LOSSLESS)
+    encode(clip.path, (colour_frame(picture) for picture, _ in drawn), RATE, LOSSLESS)
     footage = read_footage(clip.path, frames)
     asked = {place: drawn[place][1] for place in range(every - 1, frames, every)}
     about = clip_record(clip, len(footage.pictures))

@@ -57,6 +57,18 @@ def ours(options: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[
             yield Sent(planes, tokens_of(selection), interpolation=stream.settings.allocation.interpolation)
 
 
+def allocated(
+    allocation: Mapping[str, Any], further: Mapping[str, Any], footage: Footage, budget: int
+) -> Iterator[Sent]:
+    """Foveate, under settings of its allocation."""
+    yield from ours({"allocation": {**allocation, **further}}, footage, budget)
+
+
+def averaged(allocation: Mapping[str, Any], footage: Footage, budget: int) -> Iterator[Sent]:
+    """Foveate in stream memory, with the budget as an average."""
+    yield from allocated({"memory": "stream", "budget_average": budget}, allocation, footage, budget)
+
+
 def whole(footage: Footage, budget: int) -> Iterator[Sent]:
     """Every cell of every frame, whatever the budget: what the others are compared with."""
     for picture in footage.pictures:
@@ -104,6 +116,16 @@ OURS: Final[Mapping[str, Method]] = {
 }
 
 METHODS: Final[Mapping[str, Method]] = {**PEERS, **OURS}
+
+OPTIONS: Final[Mapping[str, Method]] = {
+    f"{name}, {interpolation}": partial(run, {"interpolation": interpolation})
+    for interpolation in ("bilinear", "bicubic")
+    for name, run in (
+        ("frame", partial(allocated, {"memory": "frame"})),
+        ("stream", partial(allocated, {"memory": "stream"})),
+        ("stream, average", averaged),
+    )
+}
 
 STRATEGIES: Final[Mapping[str, Method]] = {
     f"{name}, {memory}": partial(ours, {"allocation": {"strategy": name, "memory": memory}})

@@ -1,0 +1,51 @@
+"""Whole frames at one stride."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from foveate.bench.cases.strides import methods, one_stride, patches_of
+from foveate.bench.footage import Footage
+
+Make = Callable[..., Footage]
+
+
+@pytest.mark.parametrize("ratio", [4.0, 2.0, 1.0, 0.5, 0.25])
+@pytest.mark.parametrize(("height", "width"), [(540, 960), (16, 4000), (1, 1), (2160, 333)])
+@pytest.mark.parametrize("budget", [1, 273, 100_000])
+def test_patches_are_within_the_budget_and_no_more_than_the_picture_has(
+    ratio: float, height: int, width: int, budget: int
+) -> None:
+    rows, columns = patches_of(height, width, ratio, budget)
+    assert 1 <= rows <= -(-height // 16)
+    assert 1 <= columns <= -(-width // 16)
+    assert rows * columns <= budget
+
+
+def test_the_strides_are_in_the_ratio() -> None:
+    for ratio in (4.0, 2.0, 1.0, 0.5):
+        rows, columns = patches_of(1080, 1920, ratio, 1600)
+        assert (1920 / columns) / (1080 / rows) == pytest.approx(ratio, rel=0.03)
+
+
+def test_every_method_has_a_name_of_its_own() -> None:
+    names = list(methods())
+    assert len(names) == 2 * (5 + 2)
+    assert all(one != other for one, other in itertools.combinations(names, 2))
+
+
+def test_a_ratio_of_four_keeps_rows_and_gives_up_columns(footage_of: Make) -> None:
+    """Stripes of 2 pixels, 128 patches for 512 x 256: those that lie across come through, those that stand do not."""
+    lying = np.repeat(np.arange(256) // 2 % 2 * 255, 512).reshape(256, 512).astype(np.uint8)
+    standing = np.tile(np.arange(512) // 2 % 2 * 255, (256, 1)).astype(np.uint8)
+    spread = []
+    for luma in (lying, standing):
+        (sent,) = one_stride(4.0, "bilinear", footage_of(luma), 128)
+        assert sent.size == 16 * 8
+        spread.append(float(sent.planes[0].std()))
+    assert spread[0] == pytest.approx(127.5)
+    assert spread[1] < 1
