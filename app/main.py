@@ -175,7 +175,8 @@ def _completion(arguments: Sequence[str], console: Console) -> int:
 
 
 def _leave_processors_to_the_decoder() -> None:
-    """OpenCV's threads gain nothing on pictures as small as the flow's, and take turns with those of the decoder."""
+    """Threads of OpenCV and OpenBLAS gain nothing on arrays as small as these, and take turns with the decoder's."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported, which OpenCV does
     import cv2
 
     cv2.setNumThreads(1)

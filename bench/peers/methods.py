@@ -86,11 +86,6 @@ def with_queries(*queries: str) -> dict[str, Method]:
     return chosen
 
 
-def _plain(memory: str) -> dict[str, Any]:
-    """No weights: only the reconstruction error decides."""
-    return {"score": {"enabled": False}, "allocation": {"memory": memory, "min_gain": 0.0}}
-
-
 PEERS: Final[Mapping[str, Method]] = {
     "downscale": downscale,
     "uniform": partial(cells, uniform),
@@ -109,10 +104,10 @@ PEERS: Final[Mapping[str, Method]] = {
 _STRONGEST: Final = ("downscale", "EVS, causal", "conditional replenishment", "AutoGaze-like")
 
 OURS: Final[Mapping[str, Method]] = {
-    "Foveate, frame, scores off": partial(ours, _plain("frame")),
-    "Foveate, stream, scores off": partial(ours, _plain("stream")),
     "Foveate, frame": partial(ours, {"allocation": {"memory": "frame"}}),
     "Foveate, stream": partial(ours, {"allocation": {"memory": "stream"}}),
+    "Foveate, frame, score on": partial(ours, {"allocation": {"memory": "frame"}, "score": {"enabled": True}}),
+    "Foveate, stream, score on": partial(ours, {"allocation": {"memory": "stream"}, "score": {"enabled": True}}),
 }
 
 METHODS: Final[Mapping[str, Method]] = {**PEERS, **OURS}

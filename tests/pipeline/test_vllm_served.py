@@ -207,7 +207,6 @@ FAMILIES = {
     "qwen2_vl": "Qwen2VLForConditionalGeneration",
     "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
     "qwen3_vl": "Qwen3VLForConditionalGeneration",
-    "qwen3_vl_moe": "Qwen3VLMoeForConditionalGeneration",
 }
 """Those that vLLM runs in float32: not Qwen3.5, whose linear attention needs bfloat16 there."""
 

@@ -91,19 +91,19 @@ def test_the_drift_drifts_by_less_than_the_flicker() -> None:
     assert step[:120].mean() < step[120:360, 160:480].mean() < far[:120].mean()
 
 
-# The bars of issue 2; a prototype reached 29.0, 43.9, 30.1 and 32.1.
+# A little below what was measured when painted errors came in: 30.4, 46.5, 31.7 and 34.0.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "memory", "least"),
     [
-        ("pedestrians", "frame", 28.9),
-        ("pedestrians", "stream", 43.5),
-        ("bunny", "frame", 30.0),
-        ("bunny", "stream", 32.0),
+        ("pedestrians", "frame", 30.2),
+        ("pedestrians", "stream", 46.2),
+        ("bunny", "frame", 31.5),
+        ("bunny", "stream", 33.8),
     ],
 )
 def test_the_readers_picture_of_the_samples(name: str, memory: str, least: float, samples: Path) -> None:
-    method = f"Foveate, {memory}, scores off"
+    method = f"Foveate, {memory}"
     clip = Clip(name, samples / f"{name}.mp4")
     (case,) = clip_quality(clip, {method: METHODS[method]}, 273, 60)
     assert case["psnr_luma"] >= least
