@@ -107,7 +107,7 @@ class ScoreSettings(_Group):
 
     enabled: bool | None = None
     """On: errors count by the score of their cell. Off: all alike, so that only the error and the query decide. None:
-    on where there is a gaze, or a scorer of one's own, or a second pass."""
+    on where there is a gaze, a scorer of one's own, a second pass, or a strategy other than rate_distortion."""
     floor: float = Field(0.05, gt=0, le=1)
     """Weight of a cell with score 0; where the score counts, a cell's weight is floor + score."""
     scorer: Literal["balance", "linear"] = "balance"
@@ -119,14 +119,15 @@ class ScoreSettings(_Group):
     """2: look twice. The second look scores with the first one's result as the channel pass1_score, and measures the
     eccentricity from where the first one found most, unless there is a gaze."""
 
-    @property
-    def always(self) -> bool:
-        """Whether the score weighs the errors of every frame."""
-        return self.scorer == "linear" or self.passes == 2 if self.enabled is None else self.enabled
+    def always(self, strategy: str) -> bool:
+        """Whether the score weighs the errors of every frame, from which ``strategy`` chooses tokens."""
+        if self.enabled is not None:
+            return self.enabled
+        return strategy != "rate_distortion" or self.scorer == "linear" or self.passes == 2
 
-    def weighs(self, gazing: bool) -> bool:
+    def weighs(self, strategy: str, gazing: bool) -> bool:
         """Whether the score weighs the errors of a frame; ``gazing``: there is a gaze."""
-        return self.always or (gazing and self.enabled is None)
+        return self.always(strategy) or (gazing and self.enabled is None)
 
 
 class AllocationSettings(_Group):

@@ -13,7 +13,7 @@ from foveate.cuda.memory import DeviceArray
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
-from foveate.pipeline.settings import ScoreSettings, Settings
+from foveate.pipeline.settings import Settings
 
 _SUMMING = 1024
 _NEVER, _ALWAYS, _WITH_GAZE = range(3)
@@ -78,7 +78,7 @@ class Carry:
             given=(np.int32, given),
             side=(np.int32, CELL >> cache.flow_level),
             caches=(np.int32, cache.enabled),
-            scored=(np.int32, _scored(settings.score)),
+            scored=(np.int32, _scored(settings)),
             max_age=(np.int32, min(cache.max_age, np.iinfo(np.int32).max)),
             turned=(np.int32, 0),
             confidence=(np.float32, cache.confidence),
@@ -105,6 +105,7 @@ class Carry:
         self._sum_upper.launch(stream, 1, _SUMMING, self._parameters)
 
 
-def _scored(score: ScoreSettings) -> int:
+def _scored(settings: Settings) -> int:
     """When the score makes the weight: ``scored`` of carry.cu."""
-    return _ALWAYS if score.always else _WITH_GAZE if score.weighs(gazing=True) else _NEVER
+    score, strategy = settings.score, settings.allocation.strategy
+    return _ALWAYS if score.always(strategy) else _WITH_GAZE if score.weighs(strategy, gazing=True) else _NEVER

@@ -245,7 +245,7 @@ class _Cascade:
             kept = self._reader.compare(levels, update.written, update.changed)
             errors = self._reader.known(errors)
         score = scored.scores.score
-        weighs = settings.score.weighs(fed.gaze is not None)
+        weighs = settings.score.weighs(settings.allocation.strategy, fed.gaze is not None)
         weight = np.float32(settings.score.floor) + score if weighs else np.ones_like(score)
         weight = weight * self._geometry.inside
         taking = scored.scores.participation
