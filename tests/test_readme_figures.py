@@ -30,8 +30,8 @@ METHODS = {
     "AutoGaze-like": "AutoGaze-like",
     "Foveate, frame memory": "Foveate, frame",
     "Foveate, stream memory": "Foveate, stream",
-    "Foveate, frame memory, scores off": "Foveate, frame, scores off",
-    "Foveate, stream memory, scores off": "Foveate, stream, scores off",
+    "Foveate, frame memory, score on": "Foveate, frame, score on",
+    "Foveate, stream memory, score on": "Foveate, stream, score on",
 }
 
 
