@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from foveate.bench.footage import Plane
 from foveate.pipeline.errors import EngineError, SourceError
+from foveate.pipeline.extras import install_command
 
 OVERLAP: Final = 0.5
 """Intersection over union from which on two boxes of one class are one thing."""
@@ -98,7 +99,7 @@ def open_detector(path: Path, least: float, tile: int) -> Detector:
     try:
         import onnxruntime
     except ImportError as error:
-        raise EngineError(f"detectors are run by onnxruntime: pip install 'foveate[ocr]' ({error})") from None
+        raise EngineError(f"detectors are run by onnxruntime: {install_command('ocr')} ({error})") from None
     if not path.is_file():
         raise SourceError(f"{path}: no such file")
     try:

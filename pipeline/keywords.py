@@ -57,7 +57,7 @@ class CacheKeywords(TypedDict, total=False):
 class ScoreKeywords(TypedDict, total=False):
     """See ScoreSettings."""
 
-    enabled: bool
+    enabled: bool | None
     floor: float
     scorer: Literal["balance", "linear"]
     weights: str | None

@@ -32,6 +32,7 @@ from foveate.bench.scenes.text import TEXT_SCENES
 from foveate.bench.suites.jobs import Job, run_jobs
 from foveate.bench.table import standard_error
 from foveate.pipeline.errors import EngineError, SettingsError
+from foveate.pipeline.extras import install_command
 
 RATE: Final = Fraction(25)
 _NAMES: Final = ", ".join(TEXT_SCENES)
@@ -105,7 +106,7 @@ def reader() -> Read:
     try:
         from rapidocr import RapidOCR
     except ImportError as error:
-        raise EngineError(f"words are read by rapidocr: pip install 'foveate[ocr]' ({error})") from None
+        raise EngineError(f"words are read by rapidocr: {install_command('ocr')} ({error})") from None
     engine = RapidOCR(params={"Global.log_level": "critical"})
 
     def read(rgb: Plane) -> str:
