@@ -128,7 +128,7 @@ class Selection:
         Bilinear is how the engine takes a model to see its tokens, but that the engine enlarges the levels themselves,
         and here there are only the tokens: of a sample beyond a token's border, its neighbours and ``onto`` tell the
         mean. PSNR against the frame came out at most 0.1 dB lower (luma of 40 frames of each sample clip). Bicubic
-        (OpenCV's, a = -0.75) comes closer to the frame, by 0.3 to 1.1 dB in frame memory; with stream memory, open the
+        (OpenCV's, a = -0.75) comes closer to the frame, by 0.7 to 1.3 dB in frame memory; with stream memory, open the
         stream with ``allocation.interpolation`` "bicubic" as well, so that the engine expects it.
 
         Raises ValueError without patches, for an ``onto`` of another shape, and for another interpolation.
