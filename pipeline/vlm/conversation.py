@@ -102,7 +102,9 @@ class Conversation:
         """
         if self._over:
             raise RuntimeError("an earlier turn failed and cannot be taken back: start a new conversation")
-        how = {"max_new_tokens": ANSWER} | how
+        # A picture's token in an answer would count, from the next turn on, as one that has features.
+        defaults: dict[str, Any] = {"max_new_tokens": ANSWER, "suppress_tokens": [self._model.config.image_token_id]}
+        how = defaults | how
         parts = self._parts(selections)
         self._drop_dead()
         turn, features = self._reader._turn([part.selection for part in parts], text, self._prompt)
