@@ -12,28 +12,20 @@ from __future__ import annotations
 
 import math
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import cv2
 import numpy as np
 import tyro
 from tyro.conf import arg
 
-from foveate.bench.case import Clip
-from foveate.bench.cases.words import RATE, Read, read_words, reader, words_table
-from foveate.bench.encoding import LOSSLESS, colour_frame, encode
-from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.footage import CELL, Footage, Plane, read_footage
+from foveate.bench.cases.words import measure_words
+from foveate.bench.entry import guarded
+from foveate.bench.footage import CELL, Footage, Plane
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import Method, Sent, of_mask
-from foveate.bench.record import clip_record, hand_out, origin
-from foveate.bench.scenes.text import TEXT_SCENES
-from foveate.bench.suites.jobs import Job, run_jobs
-from foveate.bench.table import standard_error
 from foveate.pipeline.painting import Interpolation
 
 _ENLARGED: Final[Mapping[Interpolation, int]] = {"bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
@@ -48,34 +40,7 @@ def strides(
     every: Annotated[int, arg(metavar="N", help="Read the last of every N frames.")] = 20,
 ) -> None:
     """Count the words that an OCR model reads at one stride for the whole frame, and in Foveate's tokens."""
-    check_least(1, budget=budget, frames=frames, every=every)
-    check_folders(out=out)
-    plan = {"scenes": list(scenes), "budget": budget, "frames": frames, "every": every}
-    head = {**origin(), "command": "strides", "plan": plan}
-    read = reader()
-    say = standard_error().print
-    with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
-        measure = partial(scene_strides, folder=Path(folder), budget=budget, frames=frames, every=every, read=read)
-        record = run_jobs(
-            head, [Job(name, partial(measure, name)) for name in scenes], None if out is None else Path(out), say
-        )
-    say(words_table(record))
-    if out is None:
-        hand_out(record, None)
-
-
-def scene_strides(name: str, folder: Path, budget: int, frames: int, every: int, read: Read) -> list[dict[str, Any]]:
-    """One case per method: the share of the words that is read, over every ``every``-th frame."""
-    clip, drawn = Clip(name, folder / f"{name}.mp4", TEXT_SCENES[name].how), list(TEXT_SCENES[name].frames(frames))
-    encode(clip.path, (colour_frame(picture) for picture, _ in drawn), RATE, LOSSLESS)
-    footage = read_footage(clip.path, frames)
-    asked = {place: drawn[place][1] for place in range(every - 1, frames, every)}
-    return [
-        {"name": f"{name}, {method}", "clip": name, "method": method}
-        | read_words(run, footage, budget, asked, read)
-        | clip_record(clip, len(footage.pictures))
-        for method, run in methods().items()
-    ]
+    measure_words("strides", scenes, methods(), budget, frames, every, out)
 
 
 def methods() -> dict[str, Method]:

@@ -34,7 +34,7 @@ from foveate.bench.table import standard_error
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.extras import install_command
 
-RATE: Final = Fraction(25)
+_RATE: Final = Fraction(25)
 _NAMES: Final = ", ".join(TEXT_SCENES)
 
 Read = Callable[[Plane], str]
@@ -49,30 +49,46 @@ def words(
     every: Annotated[int, arg(metavar="N", help="Read the last of every N frames.")] = 30,
 ) -> None:
     """Count the words that an OCR model reads in the reader's picture."""
+    measure_words("words", scenes or tuple(TEXT_SCENES), with_queries("text"), budget, frames, every, out)
+
+
+def measure_words(
+    command: str,
+    scenes: Sequence[str],
+    methods: Mapping[str, Method],
+    budget: int,
+    frames: int,
+    every: int,
+    out: str | None,
+) -> None:
+    """The record of ``command``, scene by scene into ``out``; and its table. Raises SettingsError for what is wrong."""
     check_least(1, budget=budget, frames=frames, every=every)
     check_folders(out=out)
     unknown = [name for name in scenes if name not in TEXT_SCENES]
     if unknown:
         raise SettingsError(f"--scenes must be among {_NAMES}, got {unknown[0]!r}")
     read = reader()
+    plan = {"scenes": list(scenes), "budget": budget, "frames": frames, "every": every}
+    head = {**origin(), "command": command, "suite": command, "quick": False, "plan": plan}
     say = standard_error().print
-    names = scenes or tuple(TEXT_SCENES)
-    plan = {"scenes": list(names), "budget": budget, "frames": frames, "every": every}
-    head = {**origin(), "command": "words", "suite": "words", "quick": False, "plan": plan}
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
-        measure = partial(scene_words, folder=Path(folder), budget=budget, frames=frames, every=every, read=read)
-        jobs = [Job(name, partial(measure, name)) for name in names]
+        measure = partial(
+            scene_words, methods=methods, folder=Path(folder), budget=budget, frames=frames, every=every, read=read
+        )
+        jobs = [Job(name, partial(measure, name)) for name in scenes]
         record = run_jobs(head, jobs, None if out is None else Path(out), say)
     say(words_table(record))
     if out is None:
         hand_out(record, None)
 
 
-def scene_words(name: str, folder: Path, budget: int, frames: int, every: int, read: Read) -> list[dict[str, Any]]:
+def scene_words(
+    name: str, methods: Mapping[str, Method], folder: Path, budget: int, frames: int, every: int, read: Read
+) -> list[dict[str, Any]]:
     """One case per method: the share of the words that is read, over every ``every``-th frame."""
     scene, clip = TEXT_SCENES[name], Clip(name, folder / f"{name}.mp4", TEXT_SCENES[name].how)
     drawn = list(scene.frames(frames))
-    encode(clip.path, (colour_frame(picture) for picture, _ in drawn), RATE, LOSSLESS)
+    encode(clip.path, (colour_frame(picture) for picture, _ in drawn), _RATE, LOSSLESS)
     footage = read_footage(clip.path, frames)
     asked = {place: drawn[place][1] for place in range(every - 1, frames, every)}
     about = clip_record(clip, len(footage.pictures))
@@ -80,7 +96,7 @@ def scene_words(name: str, folder: Path, budget: int, frames: int, every: int, r
         {"name": f"{name}, {method}", "clip": name, "method": method}
         | read_words(run, footage, budget, asked, read)
         | about
-        for method, run in with_queries("text").items()
+        for method, run in methods.items()
     ]
 
 

@@ -22,6 +22,7 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
+from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
@@ -131,7 +132,7 @@ def _cases(device: Device, layout: Layout) -> Iterator[dict[str, Any]]:
                 launch = _launcher(program, layout, source, given, sums, stream)
                 launch()
                 _check(layout, points, sums.download(stream))
-                times = _times(device, stream, lambda: delay.fill(0, stream), launch)
+                times = launch_times(device, stream, lambda: delay.fill(0, stream), launch, _WARM + _LAUNCHES)[_WARM:]
                 yield _case(layout, order, len(points), times)
     finally:
         device.synchronize()
@@ -205,20 +206,6 @@ def _check(layout: Layout, points: Points, sums: NDArray[np.float32]) -> None:
     wrong = float(np.abs(sums - expected(points, layout.channels)).max())
     if not wrong <= _CLOSE:
         raise RedCheckError(f"{layout.name}: a sum is off by {wrong:g}")
-
-
-def _times(device: Device, stream: Stream, before: Callable[[], None], launch: Callable[[], None]) -> list[float]:
-    """Milliseconds between two events around each launch, behind other work, so that it does not wait for the host."""
-    times = []
-    for _ in range(_WARM + _LAUNCHES):
-        start, end = device.event(), device.event()
-        before()
-        start.record(stream)
-        launch()
-        end.record(stream)
-        end.synchronize()
-        times.append(float(end.time_since(start)))
-    return times[_WARM:]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -17,6 +17,7 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
+from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
@@ -114,17 +115,7 @@ def _check(found: NDArray[np.float32], asked: Program, inputs: NDArray[np.float3
 def _device_time(
     device: Device, stream: Stream, before: Callable[[], None], launch: Callable[[], None]
 ) -> dict[str, Any]:
-    """Milliseconds between two events around each launch, behind other work, so that it does not wait for the host."""
-    times = []
-    for _ in range(_LAUNCHES):
-        start, end = device.event(), device.event()
-        before()
-        start.record(stream)
-        launch()
-        end.record(stream)
-        end.synchronize()
-        times.append(float(end.time_since(start)))
-    return _percentiles(times[_LAUNCHES // 10 :])
+    return _percentiles(launch_times(device, stream, before, launch, _LAUNCHES)[_LAUNCHES // 10 :])
 
 
 def _host_time(call: Callable[[], Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // Carries every cell's maps from the previous frame to this one along the flow, scores the cell, and weights its errors.
 //
-// One thread per cell, unit by unit in the order of the quadtrees, so that the weighted errors of a node's cells are summed where they
-// are made, in the order of pruning.c. Where the frame rests, only the cells' ages move on.
+// One thread per cell, unit by unit in the order of the quadtrees, so that the weighted errors of a node's cells are
+// summed where they are made, in the order of pruning.c. Where the frame rests, only the cells' ages move on.
 // Results equal pipeline/cascade/scores.py, cache.py and ledger.py bit for bit, given the same flow and channels, except
 // that a map warped between cells may differ in its last bits.
 #include "picture.cuh"

@@ -85,12 +85,6 @@ struct Centres {
     Sums own, all;  // of this block's cells, and of all
 };
 
-// Which of the blocks this is.
-__device__ inline int block_rank()
-{
-    return BLOCKS > 1 ? blockIdx.x : 0;
-}
-
 // Wait for all threads of all blocks; what they wrote to shared memory can be read.
 __device__ inline void wait_for_all()
 {
@@ -199,7 +193,7 @@ extern "C" __global__ void TOGETHER __launch_bounds__(THREADS) clusters(const __
     __shared__ Centres centres;
     if (!p.frame->keyframe) return;
     int cells = p.rows * p.columns, turn = 1 - p.choice->turn, share = (cells + BLOCKS - 1) / BLOCKS;
-    int begin = min(block_rank() * share, cells), end = min(begin + share, cells);
+    int begin = min((int)blockIdx.x * share, cells), end = min(begin + share, cells);
     float* label = p.label[turn];
     for (int cell = begin + threadIdx.x; cell < end; cell += THREADS) {
         float feature[FEATURES];

@@ -9,6 +9,8 @@ import torch
 import transformers as tf
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
+from tests.models.vision_language import draw_weights
+
 MARKS = ("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>", "<|im_end|>", "<|pad|>")
 IMAGE, VIDEO, START, END, STOP, PAD = range(240, 246)  # their token ids
 MEAN, STD = (0.5, 0.4, 0.3), (0.25, 0.3, 0.35)
@@ -58,12 +60,7 @@ def write(folder: Path, family: str) -> Any:
     config = getattr(tf, f"{name}Config")(text_config=text, vision_config=vision, tie_word_embeddings=False, **marks)
     torch.manual_seed(7)
     model = getattr(tf, f"{name}ForConditionalGeneration")(config).eval()
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            if parameter.ndim > 1:
-                torch.nn.init.normal_(parameter, std=0.1)
-            elif "norm" not in key:
-                torch.nn.init.normal_(parameter, std=0.02)
+    draw_weights(model)
     model.save_pretrained(folder)
     processor(family).save_pretrained(folder)
     return model

@@ -123,13 +123,19 @@ def model_of(family: str) -> Any:
     """The family's model, its weights drawn so that no part is silent."""
     torch.manual_seed(7)
     model = MAKERS[family]().eval()
+    draw_weights(model)
+    with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            if name.endswith(("std_bias", "std_scale")):  # Gemma 4's; they are left as the memory was
+                torch.nn.init.uniform_(buffer, 0.5, 1.5)
+    return model
+
+
+def draw_weights(model: Any) -> None:
+    """Draw a model's parameters so that no part is silent; those of norms stay as they are."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim > 1:
                 torch.nn.init.normal_(parameter, std=0.1)
             elif "norm" not in name:
                 torch.nn.init.normal_(parameter, std=0.02)
-        for name, buffer in model.named_buffers():
-            if name.endswith(("std_bias", "std_scale")):  # Gemma 4's; they are left as the memory was
-                torch.nn.init.uniform_(buffer, 0.5, 1.5)
-    return model

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from foveate.bench.cases.pictures import painted
 from foveate.pipeline import open_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.vlm.pictures import Picture, pictures_of, tokens_of
@@ -241,12 +242,5 @@ def _tokens(selection: Selection) -> NDArray[np.bool_]:
 
 def _error(pictures: list[Picture], rgb: NDArray[np.uint8], marked: NDArray[np.bool_]) -> float:
     """Mean squared error, where it is marked, of what the pictures show together."""
-    height, width, _ = rgb.shape
-    seen = cv2.resize(pictures[0].rgb, (width, height), interpolation=cv2.INTER_LINEAR)
-    for picture in pictures[1:]:
-        assert picture.box is not None
-        left, top, right, bottom = (
-            round(end * n / 1000) for end, n in zip(picture.box, (width, height) * 2, strict=True)
-        )
-        seen[top:bottom, left:right] = cv2.resize(picture.rgb, (right - left, bottom - top))
+    seen = painted(pictures, rgb.shape)
     return float(((seen[marked].astype(float) - rgb[marked]) ** 2).mean())

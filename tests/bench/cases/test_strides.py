@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foveate.bench.cases.strides import methods, one_stride, patches_of
+from foveate.bench.cases.strides import main, methods, one_stride, patches_of
 from foveate.bench.footage import Footage
 
 Make = Callable[..., Footage]
@@ -49,3 +49,8 @@ def test_a_ratio_of_four_keeps_rows_and_gives_up_columns(footage_of: Make) -> No
         spread.append(float(sent.planes[0].std()))
     assert spread[0] == pytest.approx(127.5)
     assert spread[1] < 1
+
+
+def test_a_scene_that_is_not_there_is_refused_before_anything_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--scenes", "nope"]) == 2
+    assert "--scenes must be among slides, scroll, captions, terminal, street, got 'nope'" in capsys.readouterr().err
