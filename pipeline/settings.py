@@ -139,7 +139,8 @@ class AllocationSettings(_Group):
     """rate_distortion: a quadtree of coarse and fine tokens with the least weighted error. foveated: fine around the
     gaze, the query's best cell or the centre, coarser with the distance. The others choose cells with high scores, all
     at full resolution: three_stage and five_stage cull them coarse to fine, adaptive keeps as many as the frame is
-    complex, cluster_first keeps the best regions and then cells inside, soft just takes the best, for training."""
+    complex, cluster_first keeps the best regions and then cells inside, soft just takes the best, for training. In
+    stream memory the best cells are those of which the reader lacks most."""
     memory: Literal["frame", "stream"] = "frame"
     """frame: every frame stands alone. stream: the reader keeps earlier tokens, and tokens are spent only
     where its picture is wrong."""

@@ -1,5 +1,6 @@
 // Coarse-to-fine culling: the cells with the highest values by a quick look, fewer by a closer one, the budget by the
-// final score. Equals pipeline/cascade/three_stage.py.
+// final score; with a reader that holds earlier tokens, those of which it lacks most. Equals
+// pipeline/cascade/three_stage.py.
 //
 // One block. The highest values are found by their bits, eight at a time; of equal values those first in reading order.
 #include "block.cuh"
@@ -14,11 +15,14 @@ struct ThreeStage {
     const float* channels;  // [7][cells]
     const float* scores;    // [3][cells]; the first is the final score
     const float* errors;    // [4][cells]; the first is that of level 1
+    const float* kept;      // [units], in the order of cascade.cuh: weighted error of what the reader holds
     u32* keys;              // [units]: values as numbers in the same order
     u8* alive;              // [units]: still among the chosen
     Grid grid;
     int keep[STAGES - 1];   // units, at least the budget
     int budget;             // units, unless the frame has its own
+    int remembers;          // 1: the reader holds earlier tokens
+    float enough;           // of `kept`, up to which nothing is lacking
 };
 
 // What stage `stage` knows of a cell.
@@ -99,6 +103,28 @@ __device__ inline void cull(const ThreeStage& p, int first, int end, int keep, i
     __syncthreads();
 }
 
+// Coarse to fine: what each stage finds highest.
+__device__ inline void cull_by_score(const ThreeStage& p, int first, int end, int budget, int* partial)
+{
+    int columns = units_across(p.grid);
+    for (int stage = 0; stage < STAGES; stage++) {
+        for (int i = first; i < end; i++) p.keys[i] = key_of(unit_value(p, stage, i / columns, i % columns));
+        cull(p, first, end, stage < STAGES - 1 ? max(p.keep[stage], budget) : budget, partial);
+    }
+}
+
+// The units of which the reader lacks most.
+__device__ inline void cull_by_error(const ThreeStage& p, int first, int end, int budget, int* partial)
+{
+    int columns = units_across(p.grid);
+    for (int i = first; i < end; i++) {
+        float lost = p.kept[node_at(0, i / columns, i % columns, p.grid.root_columns)];
+        p.keys[i] = key_of(lost);
+        if (!(lost > p.enough)) p.alive[i] = 0;
+    }
+    cull(p, first, end, budget, partial);
+}
+
 // The tokens of the chosen units, in reading order. Returns their number.
 __device__ inline int write_tokens(const ThreeStage& p, int first, int end, int* partial)
 {
@@ -120,10 +146,8 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __g
     int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch, end = min(first + stretch, units);
     int asked = p.conclusion.frame->budget, budget = asked ? asked / (grid.merge * grid.merge) : p.budget;
     for (int i = first; i < end; i++) p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;
-    for (int stage = 0; stage < STAGES; stage++) {
-        for (int i = first; i < end; i++) p.keys[i] = key_of(unit_value(p, stage, i / columns, i % columns));
-        cull(p, first, end, stage < STAGES - 1 ? max(p.keep[stage], budget) : budget, partial);
-    }
+    if (p.remembers && !p.conclusion.frame->forgets) cull_by_error(p, first, end, budget, partial);
+    else cull_by_score(p, first, end, budget, partial);
     int count = write_tokens(p, first, end, partial);
     if (threadIdx.x == 0) conclude(p.conclusion, count, 0, 0, 0);
 }

@@ -43,11 +43,14 @@ class ThreeStage:
             channels=(np.uint64, pixels.channels.pointer),
             scores=(np.uint64, arrays.scores.pointer),
             errors=(np.uint64, pixels.errors.pointer),
+            kept=(np.uint64, arrays.kept.pointer),
             keys=(np.uint64, memory.array("keys", (units,), np.uint32, stream).pointer),
             alive=(np.uint64, memory.array("alive", (units,), np.uint8, stream).pointer),
             grid=(GRID, grid),
             keep=((np.int32, (2,)), [COARSE_KEEP // each, MIDDLE_KEEP // each]),
             budget=(np.int32, settings.budget // each),
+            remembers=(np.int32, settings.allocation.memory == "stream"),
+            enough=(np.float32, settings.allocation.min_gain * each),
         )
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("three_stage")
 

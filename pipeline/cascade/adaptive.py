@@ -23,13 +23,17 @@ class Adaptive:
     def allocate(self, problem: Problem) -> Tokens:
         """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
-        chosen = units.lacking(problem, self._min_gain)
+        lost = units.lost(problem)
+        if lost is not None:
+            return units.tokens(self._fewest(lost, units.lacking(lost, self._min_gain), units.budget))
+        chosen = units.all
         for look in (coarse(problem), problem.score):
             values = units.means(look)
             chosen = highest(values, chosen, max(complexity(values, chosen, self._share), units.budget))
-        values = units.means(detailed(problem, 0))
-        keep = min(complexity(values, chosen, self._share), units.budget)
-        return units.tokens(highest(values, chosen, keep))
+        return units.tokens(self._fewest(units.means(detailed(problem, 0)), chosen, units.budget))
+
+    def _fewest(self, values: NDArray[np.float32], units: Chosen, most: int) -> Chosen:
+        return highest(values, units, min(complexity(values, units, self._share), most))
 
 
 def complexity(values: NDArray[np.float32], units: Chosen, share: float) -> int:

@@ -19,19 +19,26 @@ class ClusterFirst:
         self._merge = merge
 
     def allocate(self, problem: Problem) -> Tokens:
-        """The best cells of the clusters with the highest mean score; see Strategy."""
+        """The best cells of the clusters with the highest mean score; see Strategy.
+
+        In stream memory those of which the reader lacks most, of the clusters of which it lacks most per cell.
+        """
         units = Units(problem, self._merge)
-        chosen = units.lacking(problem, self._min_gain)
+        lost = units.lost(problem)
+        if lost is None:
+            chosen, regions, best = units.all, units.means(problem.score), units.means(detailed(problem, 0))
+        else:
+            chosen, regions, best = units.lacking(lost, self._min_gain), lost, lost
         label = units.labels(problem.channels["cluster_id"])
-        rank = ranks(label[chosen], units.means(problem.score)[chosen])
+        rank = ranks(label[chosen], regions[chosen])
         inside = chosen[rank[label[chosen]] < enough(rank[label[chosen]], units.budget)]
-        return units.tokens(highest(units.means(detailed(problem, 0)), inside, units.budget))
+        return units.tokens(highest(best, inside, units.budget))
 
 
-def ranks(label: Chosen, score: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Each cluster's place by the mean score of its units, from 0; int[labels]. Clusters without a unit come last."""
+def ranks(label: Chosen, values: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Each cluster's place by the mean value of its units, from 0; int[labels]. Clusters without a unit come last."""
     count = np.bincount(label)
-    mean = np.where(count > 0, np.bincount(label, weights=score) / np.maximum(count, 1), -1.0)
+    mean = np.where(count > 0, np.bincount(label, weights=values) / np.maximum(count, 1), -1.0)
     rank = np.empty(len(mean), np.intp)
     rank[np.argsort(-mean, kind="stable")] = np.arange(len(mean))
     return rank

@@ -30,12 +30,16 @@ class Units:
         """The whole number of each unit's first cell, flat: identities are never averaged."""
         return np.rint(values[:: self._merge, :: self._merge]).astype(np.intp).ravel()
 
-    def lacking(self, problem: Problem, gain: float) -> Chosen:
-        """The units of which the reader holds nothing good enough: per token, ``gain`` of weighted error is to win."""
-        if problem.kept is None:
-            return self.all
-        lost = over_groups(problem.kept * problem.weight, self._merge).ravel()
-        return self.all[lost[self.all] > gain * self.size]
+    def lost(self, problem: Problem) -> NDArray[np.float32] | None:
+        """The weighted squared error of what the reader holds of each unit, flat; None where it holds nothing.
+
+        A token of LOD 0 removes all of it, so no look at the picture tells better what a unit is worth.
+        """
+        return None if problem.kept is None else over_groups(problem.kept * problem.weight, self._merge).ravel()
+
+    def lacking(self, lost: NDArray[np.float32], gain: float) -> Chosen:
+        """The units of which more than ``gain`` per token is ``lost``."""
+        return self.all[lost[self.all] > np.float32(gain * self.size)]
 
     def tokens(self, chosen: Chosen) -> Tokens:
         """The tokens of LOD 0 on the units ``chosen``."""

@@ -11,7 +11,10 @@ KEEP = (10_000, 5_000, 1_000, 500)  # cells that pass the looks at levels 4, 3, 
 
 
 class FiveStage:
-    """All tokens have LOD 0. No look keeps fewer cells than the budget."""
+    """All tokens have LOD 0. No look keeps fewer cells than the budget.
+
+    In stream memory there is one look, at what the reader lacks.
+    """
 
     def __init__(self, min_gain: float, merge: int = 1) -> None:
         self._min_gain = min_gain
@@ -20,7 +23,10 @@ class FiveStage:
     def allocate(self, problem: Problem) -> Tokens:
         """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
-        chosen = units.lacking(problem, self._min_gain)
+        lost = units.lost(problem)
+        if lost is not None:
+            return units.tokens(highest(lost, units.lacking(lost, self._min_gain), units.budget))
+        chosen = units.all
         for values, keep in zip(_looks(problem), (*KEEP, 0), strict=True):
             chosen = highest(units.means(values), chosen, max(keep // units.size, units.budget))
         return units.tokens(chosen)

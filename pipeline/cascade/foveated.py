@@ -15,6 +15,10 @@ from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, in_orde
 from foveate.pipeline.cascade.quadtree import Quadtree
 from foveate.pipeline.geometry import CELL, Geometry, Mask
 
+Values = NDArray[np.float64]
+
+_TRIED = 12  # trees, in stream memory
+
 
 class _Splits(NamedTuple):
     """Every node of LOD top..1, in the order in which a growing M0 splits them: parents come before their children."""
@@ -27,7 +31,8 @@ class _Splits(NamedTuple):
 class Foveated:
     """Tokens of LOD 0 up to the coarsest that the problem has errors of, which must be few enough to tile the picture.
 
-    M0 is as large as the budget allows, or as the setting ``m0``.
+    M0 is as large as the budget allows, or as the setting ``m0``. In stream memory, where only some of the tokens are
+    shown, it is that with which these win most of what the reader lacks.
     """
 
     def __init__(self, m0: float | None, e0: float, min_gain: float, merge: int = 1) -> None:
@@ -46,17 +51,18 @@ class Foveated:
         splits = self._splits(self._distances(problem))
         budget = problem.budget // self._merge**2
         enough = max(int(np.searchsorted(splits.tokens[: splits.most + 1], budget, side="right")) - 1, 0)
-        wanted = None if problem.kept is None else self._wins(problem)
-        if wanted is not None:
-            enough = self._more(splits, enough, budget, wanted)
-        return in_groups(self._nodes(self._leaves(splits, enough, wanted)), self._merge, problem.geometry)
+        if problem.kept is None:
+            leaves = self._leaves(splits, enough)
+        else:
+            leaves = self._most_gained(splits, enough, budget, self._gains(problem))
+        return in_groups(self._nodes(leaves), self._merge, problem.geometry)
 
     def _look_at_size(self, geometry: Geometry) -> None:
         if geometry is not self._geometry:
             self._geometry = geometry
             self._tree = Quadtree(geometry.units(self._merge))
 
-    def _distances(self, problem: Problem) -> list[NDArray[np.float64]]:
+    def _distances(self, problem: Problem) -> list[Values]:
         """Of the nodes of LOD 0..top: from the fixation point to the nearest point of each, in half diagonals."""
         width, height = problem.geometry.width, problem.geometry.height
         x, y = fixation(problem)
@@ -68,7 +74,7 @@ class Foveated:
             found.append(np.hypot(across, down) / (np.hypot(width, height) / 2))
         return found
 
-    def _splits(self, distance: list[NDArray[np.float64]]) -> _Splits:
+    def _splits(self, distance: list[Values]) -> _Splits:
         """A node of LOD l is too coarse where M(e) exceeds 2**-l, which is where M0 exceeds (e + e0) 2**-l."""
         lods = range(self._top, 0, -1)
         needed = np.concatenate([(distance[lod] + self._e0) / 2**lod for lod in lods])
@@ -80,17 +86,26 @@ class Foveated:
         roots = np.count_nonzero(units[self._top])
         return _Splits(place, int(np.count_nonzero(needed[place] < self._m0)), np.concatenate([[roots], roots + grown]))
 
-    def _more(self, splits: _Splits, least: int, budget: int, wanted: list[Mask]) -> int:
-        """How many may be split where only the ``wanted`` nodes cost a token; found by halving, at least ``least``."""
-        low, high = least, splits.most + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            count = sum(int(np.count_nonzero(leaf)) for leaf in self._leaves(splits, middle, wanted))
-            low, high = (middle, high) if count <= budget else (low, middle)
-        return low
+    def _most_gained(self, splits: _Splits, least: int, budget: int, gains: Values) -> list[Mask]:
+        """The ``budget`` best leaves of a tree, none of which gains less than ``min_gain`` per token.
 
-    def _leaves(self, splits: _Splits, count: int, wanted: list[Mask] | None) -> list[Mask]:
-        """bool per node of LOD 0..top: the tree with the first ``count`` nodes split, what is not wanted left out."""
+        Of a few trees with at least ``least`` nodes split, it is the one whose best leaves gain most together.
+        """
+        most, best = -1.0, np.zeros(0, np.intp)
+        wins = gains > self._min_gain * self._merge**2
+        for count in np.unique(np.geomspace(least + 1, splits.most + 1, _TRIED).astype(np.int64)) - 1:
+            at = np.flatnonzero(np.concatenate(self._leaves(splits, int(count))) & wins)
+            if len(at) > budget:
+                at = at[np.argsort(-gains[at], kind="stable")[:budget]]
+            gained = float(gains[at].sum())
+            if gained > most:
+                most, best = gained, at
+        chosen = np.zeros(len(gains), np.bool_)
+        chosen[best] = True
+        return np.split(chosen, np.cumsum([len(level) for level in self._tree.units[: self._top]]))
+
+    def _leaves(self, splits: _Splits, count: int) -> list[Mask]:
+        """bool per node of LOD 0..top: the tree with the first ``count`` nodes split."""
         units = self._tree.units[: self._top + 1]
         flags = np.zeros(sum(len(level) for level in units[1:]), np.bool_)
         flags[splits.place[:count]] = True
@@ -99,23 +114,21 @@ class Foveated:
         leaves: list[Mask] = []
         reached = np.ones(len(units[-1]), np.bool_)
         for lod in range(self._top, -1, -1):
-            leaf = reached & ~split[lod] & (units[lod] > 0)
-            leaves.insert(0, leaf if wanted is None else leaf & wanted[lod])
+            leaves.insert(0, reached & ~split[lod] & (units[lod] > 0))
             if lod:
                 reached = self._tree.to_children(reached & split[lod], lod)
         return leaves
 
-    def _wins(self, problem: Problem) -> list[Mask]:
-        """bool per node of LOD 0..top: showing it there takes ``min_gain`` per token from what the reader lacks."""
+    def _gains(self, problem: Problem) -> Values:
+        """What showing each node takes from the weighted error of what the reader holds, from LOD 0 to the coarsest."""
         assert problem.kept is not None
         lost = self._over_nodes(problem.kept * problem.weight)
         left = [np.zeros_like(lost[0])]
         errors = problem.errors[: self._top]
         left += [self._over_nodes(error * problem.weight)[lod] for lod, error in enumerate(errors, 1)]
-        gain = self._min_gain * self._merge**2
-        return [before - after > gain for before, after in zip(lost, left, strict=True)]
+        return np.concatenate([before - after for before, after in zip(lost, left, strict=True)])
 
-    def _over_nodes(self, values: NDArray[np.float32]) -> list[NDArray[np.float64]]:
+    def _over_nodes(self, values: NDArray[np.float32]) -> list[Values]:
         """Sums of float32[grid] over the nodes of LOD 0..top."""
         flat = over_groups(values, self._merge).ravel().astype(np.float64)
         sums = [np.where(self._tree.source < 0, 0.0, flat[self._tree.source])]

@@ -26,8 +26,10 @@ class Soft:
     def allocate(self, problem: Problem) -> Tokens:
         """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
-        chosen = units.lacking(problem, self._min_gain)
-        return units.tokens(highest(units.means(detailed(problem, 0)), chosen, units.budget))
+        lost = units.lost(problem)
+        if lost is not None:
+            return units.tokens(highest(lost, units.lacking(lost, self._min_gain), units.budget))
+        return units.tokens(highest(units.means(detailed(problem, 0)), units.all, units.budget))
 
 
 def soft_top_k(values: Values, count: int, temperature: float) -> Values:

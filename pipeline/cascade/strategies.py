@@ -18,7 +18,7 @@ from foveate.pipeline.settings import AllocationSettings
 
 _STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
     "rate_distortion": lambda settings: RateDistortion(settings.min_gain, settings.merge),
-    "three_stage": lambda settings: ThreeStage(settings.merge),
+    "three_stage": lambda settings: ThreeStage(settings.min_gain, settings.merge),
     "five_stage": lambda settings: FiveStage(settings.min_gain, settings.merge),
     "adaptive": lambda settings: Adaptive(settings.share, settings.min_gain, settings.merge),
     "cluster_first": lambda settings: ClusterFirst(settings.min_gain, settings.merge),

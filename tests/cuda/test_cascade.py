@@ -403,6 +403,17 @@ def test_three_stage(pairs: Any, merge: int) -> None:
         agree(ours, theirs, f"frame {ours.index}")
 
 
+@pytest.mark.parametrize("merge", [1, 2, 3])
+@pytest.mark.parametrize(("height", "width", "budget"), [(40, 33, 9), (97, 131, 12), (290, 820, 200)])
+def test_three_stage_in_stream_memory(pairs: Any, height: int, width: int, budget: int, merge: int) -> None:
+    """Where the reader lacks most: through a cut, which begins anew by the score, and rest; with a query as well."""
+    allocation = {"strategy": "three_stage", "memory": "stream", "merge": merge}
+    for query in ((), ("dark", "-left:0.5")):
+        settings = Settings(budget=budget, query=query, allocation=allocation)
+        for ours, theirs in pairs(settings).run(stirred(height, width, 14)):
+            agree(ours, theirs, f"frame {ours.index}")
+
+
 @pytest.mark.parametrize(
     "changes", [{"cache": {"enabled": False}}, {"score": {"enabled": True}}, {"cache": {"max_age": 2}}]
 )
