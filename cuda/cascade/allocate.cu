@@ -414,12 +414,19 @@ __device__ inline int words_of(const Grid& grid)
     return (level_start(grid, 0) + nodes_of(grid, 0) + 3) / 4;
 }
 
+// A single step, as a thread finds it for itself.
+struct Step {
+    u64 key;    // 0: there is none
+    int place;  // of the node's state
+    int extra;  // further tokens
+};
+
 // The best step among the nodes that this thread looks after: every blockDim-th four of the places.
-__device__ inline u64 best_step(const Allocate& p, int room, int* place)
+__device__ inline Step best_step(const Allocate& p, int room)
 {
     const Grid& grid = p.grid;
     int words = words_of(grid), bottom = level_start(grid, 0);
-    u64 best = 0;
+    Step best = {0, 0, 0};
     for (int word = threadIdx.x; word < words; word += blockDim.x) {
         u32 states = reinterpret_cast<const u32*>(p.state)[word];
         for (int i = 0; i < 4 && states; i++, states >>= 8) {
@@ -433,42 +440,32 @@ __device__ inline u64 best_step(const Allocate& p, int room, int* place)
             float gain = gain_of(p, node, code);
             if (!(gain > (float)extra * p.min_gain)) continue;
             u64 key = step_key(grid, gain / (float)extra, node.level, code);
-            if (key > best) {
-                best = key;
-                *place = at;
-            }
+            if (key > best.key) best = {key, at, extra};
         }
     }
     return best;
 }
 
-// Takes the step at a place. Returns the further tokens.
+__device__ inline int looks_after(int place)
+{
+    return place / 4 % blockDim.x == threadIdx.x;
+}
+
+// Takes the step at a place, as far as this thread looks after the states that change. Returns whether any did.
 __device__ inline int take_step(const Allocate& p, int place)
 {
     Node node = node_of(p.grid, place);
-    if (node.level == 0) {
-        p.state[place] = TOKEN;
-        return 1;
-    }
-    p.state[place] = NEITHER;
-    int extra = -1;
-    for (int i = 0; i < 4; i++) {
+    int changed = looks_after(place);
+    if (changed) p.state[place] = node.level ? NEITHER : TOKEN;
+    for (int i = 0; node.level && i < 4; i++) {
         Node child = child_of(node, i);
         if (!is_inside(p.grid, child.level, child.row, child.column)) continue;
-        p.state[place_in_order(p.grid, child)] = TOKEN;
-        extra++;
+        int at = place_in_order(p.grid, child);
+        if (!looks_after(at)) continue;
+        p.state[at] = TOKEN;
+        changed = 1;
     }
-    return extra;
-}
-
-// Whether this thread looks after the place of a step that was taken, or after any of its children.
-__device__ inline int is_touched(const Allocate& p, int place)
-{
-    int touched = place / 4 % blockDim.x == threadIdx.x;
-    Node node = node_of(p.grid, place);
-    for (int i = 0; node.level && i < 4; i++)
-        touched |= place_in_order(p.grid, child_of(node, i)) / 4 % blockDim.x == threadIdx.x;
-    return touched;
+    return changed;
 }
 
 __device__ inline u64 warp_greatest(u64 value)
@@ -480,28 +477,25 @@ __device__ inline u64 warp_greatest(u64 value)
     return value;
 }
 
-// Spends `room` on the single best steps, one after the other. Returns the tokens added.
+// Spends `room` on the single best steps, one after the other. Returns the tokens added. Keys are unlike each other, and
+// a thread reads only states that it writes; so the block waits once for each step, and the warps' best steps lie in two
+// halves by turns.
 __device__ inline int fill(const Allocate& p, int room)
 {
-    __shared__ u64 greatest[MOST_THREADS / WARP];
-    __shared__ int taken, extra;
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
-    int place = 0, left = room;
-    u64 mine = best_step(p, left, &place);
-    while (left > 0) {
-        u64 best = warp_greatest(mine);
-        if (lane == 0) greatest[warp] = best;
+    __shared__ Step offered[2][MOST_THREADS / WARP];
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP, left = room;
+    Step mine = best_step(p, left);
+    for (int half = 0; left > 0; half = 1 - half) {
+        u64 best = warp_greatest(mine.key);
+        if (mine.key == best && (best || lane == 0)) offered[half][warp] = mine;
         __syncthreads();
-        best = warp_greatest(lane < warps ? greatest[lane] : 0);
+        u64 key = lane < warps ? offered[half][lane].key : 0;
+        best = warp_greatest(key);
         if (best == 0) break;
-        if (best == mine) {
-            taken = place;
-            extra = take_step(p, place);
-        }
-        __syncthreads();
-        left -= extra;
-        if (left < 3 || is_touched(p, taken)) mine = best_step(p, left, &place);
-        __syncthreads();
+        Step taken = offered[half][__ffs(__ballot_sync(EVERYONE, key == best)) - 1];
+        left -= taken.extra;
+        int changed = take_step(p, taken.place);
+        if (changed || mine.extra > left) mine = best_step(p, left);
     }
     return room - left;
 }
