@@ -31,7 +31,7 @@ struct Allocate {
     const u8* units;      // [nodes of level 1]: units inside the picture
     float* leaves;        // [nodes of level 3, then of level 4]: their whole errors, written at the end
     const float* upper;   // [nodes above TOP]: weighted error of one token
-    u8* state;            // enum State of all nodes in the order of tokens: the top level first, row by row; whole words
+    u8* state;            // enum State of all nodes in the order of tokens, the top level first, row by row; see level_start
     int* counts;          // [blocks][TRIED]
     float* upper_costs;   // [blocks][TRIED][roots and nodes above TOP]
     int* upper_tokens;    // the same
@@ -239,11 +239,17 @@ __device__ inline int too_low(const Allocate& p, int* partial)
     return min(block_sum(over, partial), tried - 1);
 }
 
-// The level's first place in the order of tokens.
+const int STATES = 4;  // that lie in a word
+
+// The level's first place in the order of tokens. Levels below TOP begin with a word; before them up to three places may
+// stand empty.
 __device__ inline int level_start(const Grid& grid, int level)
 {
     int start = 0;
-    for (int l = grid.top; l > level; l--) start += nodes_of(grid, l);
+    for (int l = grid.top; l > level; l--) {
+        start += nodes_of(grid, l);
+        if (l == TOP) start = (start + STATES - 1) / STATES * STATES;
+    }
     return start;
 }
 
@@ -314,19 +320,27 @@ __device__ inline void extract(const Allocate& p, float price)
         }
         int open1 = open2 && !pruned.better2;
         p.state[start[2] + at.row * across[2] + at.column] = open2 && pruned.better2 ? TOKEN : NEITHER;
+        u16 nodes1[2] = {};
+        u32 cells[4] = {};
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            int open0 = open1 && !pruned.better1[i], row = 2 * at.row + i / 2, column = 2 * at.column + i % 2;
-            p.state[start[1] + row * across[1] + column] = open1 && pruned.better1[i] ? TOKEN : NEITHER;
+            int open0 = open1 && !pruned.better1[i], row = 2 * (i / 2), column = 2 * (i % 2);
+            nodes1[i / 2] |= (open1 && pruned.better1[i] ? TOKEN : NEITHER) << 8 * (i % 2);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                int y = 2 * row + j / 2, x = 2 * column + j % 2, inside = open0 && is_inside(grid, 0, y, x);
-                u8 state = !inside ? NEITHER : !p.kept || pruned.bottom[4 * i + j] ? TOKEN : KEPT;
-                p.state[start[0] + y * across[0] + x] = state;
+                int y = row + j / 2, x = column + j % 2;
+                int inside = open0 && is_inside(grid, 0, 4 * at.row + y, 4 * at.column + x);
+                u32 state = !inside ? NEITHER : !p.kept || pruned.bottom[4 * i + j] ? TOKEN : KEPT;
+                cells[y] |= state << 8 * x;
             }
         }
+        for (int y = 0; y < 2; y++)
+            *reinterpret_cast<u16*>(p.state + start[1] + (2 * at.row + y) * across[1] + 2 * at.column) = nodes1[y];
+        for (int y = 0; y < 4; y++)
+            *reinterpret_cast<u32*>(p.state + start[0] + (4 * at.row + y) * across[0] + 4 * at.column) = cells[y];
     }
-    if (threadIdx.x < 3) p.state[start[0] + nodes_of(grid, 0) + threadIdx.x] = NEITHER;  // to the end of the last word
+    int empty = start[TOP] + nodes_of(grid, TOP) + threadIdx.x;
+    if (empty < start[TOP - 1]) p.state[empty] = NEITHER;
 }
 
 struct Node {
@@ -337,14 +351,24 @@ struct Node {
 __device__ inline Node node_of(const Grid& grid, int place)
 {
     int level = grid.top;
-    while (level > 0 && place >= nodes_of(grid, level)) place -= nodes_of(grid, level--);
-    Node node = {level, place / columns_of(grid, level), place % columns_of(grid, level)};
+    while (level > 0 && place >= level_start(grid, level - 1)) level--;
+    int within = place - level_start(grid, level), columns = columns_of(grid, level);
+    Node node = {level, within / columns, within % columns};
     return node;
 }
 
-__device__ inline int place_in_order(const Grid& grid, const Node& node)
+// The node of a level by its number there: in Morton order up to TOP, row by row above it.
+__device__ inline Node numbered(const Grid& grid, int level, int number)
 {
-    return level_start(grid, node.level) + node.row * columns_of(grid, node.level) + node.column;
+    Place at;
+    if (grid.top > TOP && level > TOP) {
+        int columns = columns_of(grid, level);
+        at = {number / columns, number % columns};
+    } else {
+        at = place_of(level, number, grid.root_columns);
+    }
+    Node node = {level, at.row, at.column};
+    return node;
 }
 
 __device__ inline Node child_of(const Node& node, int i)
@@ -353,116 +377,135 @@ __device__ inline Node child_of(const Node& node, int i)
     return child;
 }
 
-// The node's number on its level.
-__device__ inline int code_of(const Grid& grid, const Node& node)
+__device__ inline int number_of(const Grid& grid, const Node& node)
 {
     if (grid.top > TOP && node.level > TOP) return node.row * columns_of(grid, node.level) + node.column;
     return node_at(node.level, node.row, node.column, grid.root_columns);
 }
 
+__device__ inline u8* state_of(const Allocate& p, const Node& node)
+{
+    return p.state + level_start(p.grid, node.level) + node.row * columns_of(p.grid, node.level) + node.column;
+}
+
+__device__ inline float leaf_error(const Allocate& p, int level, int number)
+{
+    if (level == 0) return 0.0f;
+    if (level == 1) return p.leaf1[number];
+    if (level == 2) return p.leaf2[number];
+    if (p.grid.top > TOP && level > TOP)
+        return p.upper[upper_start(p.grid.root_rows, p.grid.root_columns, level) + number];
+    return p.leaves[level == 3 ? number : 4 * p.grid.roots + number];
+}
+
+// Taking a single step: a kept unit gets a token (level 0), or a token is split.
+struct Step {
+    u64 key;            // 0: there is none
+    int level, number;  // of the node
+    int extra;          // further tokens
+};
+
 // A single step as one number: the greatest gain per token first, then the lowest level, then the lowest node in the
 // order of quadtree.py, in which all first children come before all second ones, from the roots up row by row.
-__device__ inline u64 step_key(const Grid& grid, float rate, int level, int code)
+__device__ inline u64 step_key(const Grid& grid, float rate, int level, int number)
 {
-    int depths = grid.top > TOP ? max(TOP - level, 0) : TOP - level, rank = code >> (2 * depths), nodes = grid.roots;
-    for (int depth = 1; depth <= depths; depth++, nodes *= 4) rank += ((code >> (2 * (depths - depth))) & 3) * nodes;
+    int depths = grid.top > TOP ? max(TOP - level, 0) : TOP - level, rank = number >> (2 * depths), nodes = grid.roots;
+    for (int depth = 1; depth <= depths; depth++, nodes *= 4) rank += ((number >> (2 * (depths - depth))) & 3) * nodes;
     return ((u64)__float_as_uint(rate) << 32) | (0xffffffffu - ((u32)level << 27) - (u32)rank);
 }
 
-__device__ inline float leaf_error(const Allocate& p, int level, int code)
+// Makes the step at a node the best one, if it is better, gains enough and there is room for its tokens.
+__device__ inline void consider(const Allocate& p, int room, int level, int number, Step* best)
 {
-    if (level == 0) return 0.0f;
-    if (level == 1) return p.leaf1[code];
-    if (level == 2) return p.leaf2[code];
-    if (p.grid.top > TOP && level > TOP) return p.upper[upper_start(p.grid.root_rows, p.grid.root_columns, level) + code];
-    return p.leaves[level == 3 ? code : 4 * p.grid.roots + code];
-}
-
-// Further tokens of the step at a node.
-__device__ inline int extra_of(const Grid& grid, const Node& node)
-{
-    if (node.level == 0) return 1;
-    int extra = -1;
-    for (int i = 0; i < 4; i++) {
-        Node child = child_of(node, i);
-        extra += is_inside(grid, child.level, child.row, child.column);
+    float gain;
+    int extra = 1;
+    if (level == 0) {
+        gain = p.kept[number];
+    } else {
+        Node node = numbered(p.grid, level, number);
+        float children[4];
+        extra = -1;
+        for (int i = 0; i < 4; i++) {
+            Node child = child_of(node, i);
+            int inside = is_inside(p.grid, child.level, child.row, child.column);
+            children[i] = inside ? leaf_error(p, child.level, number_of(p.grid, child)) : 0.0f;
+            extra += inside;
+        }
+        gain = leaf_error(p, level, number) - over_four(children);
     }
-    return extra;
+    if (extra < 1 || extra > room || !(gain > (float)extra * p.min_gain)) return;
+    float rate = extra == 1 ? gain : gain / (float)extra;
+    if (__float_as_uint(rate) < (u32)(best->key >> 32)) return;
+    u64 key = step_key(p.grid, rate, level, number);
+    if (key > best->key) *best = {key, level, number, extra};
 }
 
-// The error of a child of a node above the roots, which may lie beyond the picture.
-__device__ inline float child_error(const Allocate& p, const Node& child)
+// Which steps there are at a node of level 2, at those below it, and at those above it of which it is the first: a bit for
+// each of its 16 units, its 4 nodes of level 1, itself, and levels 3 and 4.
+__device__ inline u32 steps_at(const Allocate& p, int number)
 {
-    int inside = is_inside(p.grid, child.level, child.row, child.column);
-    return inside ? leaf_error(p, child.level, code_of(p.grid, child)) : 0.0f;
-}
-
-// What the step at a node gains.
-__device__ inline float gain_of(const Allocate& p, const Node& node, int code)
-{
-    if (node.level == 0) return p.kept[code];
-    int below_roots = p.grid.top == TOP || node.level <= TOP;
-    float children[4];
+    Node node = numbered(p.grid, 2, number), below = child_of(node, 0), bottom = child_of(below, 0);
+    const u8* nodes1 = state_of(p, below);
+    const u8* cells = state_of(p, bottom);
+    u32 rows[4], steps = (*state_of(p, node) == TOKEN) << 20;
+    for (int y = 0; y < 4; y++) rows[y] = *reinterpret_cast<const u32*>(cells + y * columns_of(p.grid, 0));
+#pragma unroll
     for (int i = 0; i < 4; i++) {
-        children[i] = below_roots ? leaf_error(p, node.level - 1, 4 * code + i) : child_error(p, child_of(node, i));
+        steps |= (nodes1[i / 2 * columns_of(p.grid, 1) + i % 2] == TOKEN) << (16 + i);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            u32 state = rows[2 * (i / 2) + j / 2] >> 8 * (2 * (i % 2) + j % 2) & 0xff;
+            steps |= (state == KEPT) << (4 * i + j);
+        }
     }
-    return leaf_error(p, node.level, code) - over_four(children);
+    for (int level = 3; level <= TOP && number % (1 << 2 * (level - 2)) == 0; level++) {
+        Node above = {level, node.row >> (level - 2), node.column >> (level - 2)};
+        steps |= (*state_of(p, above) == TOKEN) << (18 + level);
+    }
+    return steps;
 }
 
-__device__ inline int words_of(const Grid& grid)
-{
-    return (level_start(grid, 0) + nodes_of(grid, 0) + 3) / 4;
-}
-
-// A single step, as a thread finds it for itself.
-struct Step {
-    u64 key;    // 0: there is none
-    int place;  // of the node's state
-    int extra;  // further tokens
-};
-
-// The best step among the nodes that this thread looks after: every blockDim-th four of the places.
+// The best step at the nodes that this thread looks after; see looks_after. Its loop is not unrolled: a block runs this
+// code a few times and mostly waits for its instructions.
 __device__ inline Step best_step(const Allocate& p, int room)
 {
     const Grid& grid = p.grid;
-    int words = words_of(grid), bottom = level_start(grid, 0);
-    Step best = {0, 0, 0};
-    for (int word = threadIdx.x; word < words; word += blockDim.x) {
-        u32 states = reinterpret_cast<const u32*>(p.state)[word];
-        for (int i = 0; i < 4 && states; i++, states >>= 8) {
-            int at = 4 * word + i;
-            u8 state = states & 0xff;
-            if (state == NEITHER || (state == TOKEN && at >= bottom)) continue;
-            Node node = node_of(grid, at);
-            int extra = extra_of(grid, node);
-            if (extra < 1 || extra > room) continue;
-            int code = code_of(grid, node);
-            float gain = gain_of(p, node, code);
-            if (!(gain > (float)extra * p.min_gain)) continue;
-            u64 key = step_key(grid, gain / (float)extra, node.level, code);
-            if (key > best.key) best = {key, at, extra};
+    Step best = {};
+    for (int node = threadIdx.x; node < 16 * grid.roots; node += blockDim.x) {
+        u32 steps = steps_at(p, node);
+#pragma unroll 1
+        for (; steps; steps &= steps - 1) {
+            int i = __ffs(steps) - 1, level = i < 16 ? 0 : i < 20 ? 1 : i - 18;
+            int number = level == 0 ? 16 * node + i : level == 1 ? 4 * node + i - 16 : node >> 2 * (level - 2);
+            consider(p, room, level, number, &best);
         }
     }
+    for (int level = TOP + 1; level <= grid.top; level++)
+        for (int node = threadIdx.x; node < nodes_of(grid, level); node += blockDim.x)
+            if (*state_of(p, numbered(grid, level, node)) == TOKEN) consider(p, room, level, node, &best);
     return best;
 }
 
-__device__ inline int looks_after(int place)
+// Whether it is this thread that reads and writes a node's state: that of its first, or its only, node of level 2; above
+// TOP they take turns.
+__device__ inline int looks_after(int level, int number)
 {
-    return place / 4 % blockDim.x == threadIdx.x;
+    if (level <= TOP) number = level < 2 ? number >> 2 * (2 - level) : number << 2 * (level - 2);
+    return number % blockDim.x == threadIdx.x;
 }
 
-// Takes the step at a place, as far as this thread looks after the states that change. Returns whether any did.
-__device__ inline int take_step(const Allocate& p, int place)
+// Takes a step, as far as this thread looks after the nodes. Returns whether it does after any of them.
+__device__ inline int take_step(const Allocate& p, const Step& step)
 {
-    Node node = node_of(p.grid, place);
-    int changed = looks_after(place);
-    if (changed) p.state[place] = node.level ? NEITHER : TOKEN;
-    for (int i = 0; node.level && i < 4; i++) {
+    Node node = numbered(p.grid, step.level, step.number);
+    int changed = looks_after(step.level, step.number);
+    if (changed) *state_of(p, node) = step.level ? NEITHER : TOKEN;
+#pragma unroll 1
+    for (int i = 0; step.level && i < 4; i++) {
         Node child = child_of(node, i);
         if (!is_inside(p.grid, child.level, child.row, child.column)) continue;
-        int at = place_in_order(p.grid, child);
-        if (!looks_after(at)) continue;
-        p.state[at] = TOKEN;
+        if (!looks_after(child.level, number_of(p.grid, child))) continue;
+        *state_of(p, child) = TOKEN;
         changed = 1;
     }
     return changed;
@@ -483,9 +526,10 @@ __device__ inline u64 warp_greatest(u64 value)
 __device__ inline int fill(const Allocate& p, int room)
 {
     __shared__ Step offered[2][MOST_THREADS / WARP];
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP, left = room;
-    Step mine = best_step(p, left);
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP, left = room, stale = 1;
+    Step mine;
     for (int half = 0; left > 0; half = 1 - half) {
+        if (stale) mine = best_step(p, left);
         u64 best = warp_greatest(mine.key);
         if (mine.key == best && (best || lane == 0)) offered[half][warp] = mine;
         __syncthreads();
@@ -494,19 +538,19 @@ __device__ inline int fill(const Allocate& p, int room)
         if (best == 0) break;
         Step taken = offered[half][__ffs(__ballot_sync(EVERYONE, key == best)) - 1];
         left -= taken.extra;
-        int changed = take_step(p, taken.place);
-        if (changed || mine.extra > left) mine = best_step(p, left);
+        stale = take_step(p, taken) || mine.extra > left;
     }
     return room - left;
 }
 
-// Every thread looks through its own stretch of places, and writes its tokens behind those of the threads before it.
-__device__ inline void write_tokens(const Allocate& p, int* partial)
+// Every thread looks through its own stretch of places, and lists those of tokens behind those of the threads before it;
+// then each makes tokens of its part of the list.
+__device__ inline void write_tokens(const Allocate& p, int units, int* partial)
 {
     const Grid& grid = p.grid;
-    int words = words_of(grid), stretch = (words + blockDim.x - 1) / blockDim.x;
-    int first = threadIdx.x * stretch, end = min(first + stretch, words), found = 0;
     const u32* states = reinterpret_cast<const u32*>(p.state);
+    int words = (level_start(grid, 0) + nodes_of(grid, 0)) / STATES, stretch = (words + blockDim.x - 1) / blockDim.x;
+    int first = threadIdx.x * stretch, end = min(first + stretch, words), found = 0, each = grid.merge * grid.merge;
 #pragma unroll 4
     for (int word = first; word < end; word++) found += __popc(states[word] & 0x01010101u);
     int at = sum_before(found, partial);
@@ -514,10 +558,14 @@ __device__ inline void write_tokens(const Allocate& p, int* partial)
         u32 four = states[word] & 0x01010101u;
         for (int i = 0; four; i++, four >>= 8) {
             if (!(four & 1)) continue;
-            Node node = node_of(grid, 4 * word + i);
-            write_unit(grid, p.tokens, at++, node.level, node.row, node.column);
+            p.tokens[at++ * each].lod = STATES * word + i;
             found--;
         }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < units; i += blockDim.x) {
+        Node node = node_of(grid, p.tokens[i * each].lod);
+        write_unit(grid, p.tokens, i, node.level, node.row, node.column);
     }
 }
 
@@ -527,7 +575,7 @@ __device__ inline void finish(const Allocate& p, int price, int units, int* part
     __syncthreads();
     if (price > p.start && units < p.budget) units += fill(p, p.budget - units);
     __syncthreads();
-    write_tokens(p, partial);
+    write_tokens(p, units, partial);
     if (threadIdx.x) return;
     int debt = p.rate.debt ? max(0, p.rate.owed + units - p.rate.average) : 0, each = p.grid.merge * p.grid.merge;
     if (p.rate.debt) *p.rate.debt = debt;
