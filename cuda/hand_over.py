@@ -91,7 +91,8 @@ def update_of(
 ) -> Update:
     """What the device wrote of ``frame``: FRAME_STATE[1], uint8[tiles] and uint8[tiles], as they were copied."""
     keyframe = KEYFRAMES[int(state["keyframe"][0])]
-    return Update(frame, geometry, keyframe, changed.astype(np.bool_), written.astype(np.bool_))
+    tiles = changed.astype(np.bool_), written.astype(np.bool_)
+    return Update(frame, geometry, keyframe, *tiles, int(state["noise"][0]))
 
 
 def _slot(memory: Memory, pixels: PixelState) -> _Slot:

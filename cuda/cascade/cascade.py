@@ -112,7 +112,7 @@ class Cascade:
         conclusion = _conclusion(pixels, arrays, _NEVER if self.asking else _contented(settings))
         self._carry = Carry(device, pixels, arrays, reader, settings, self._flow is not None)
         self.early: tuple[Step, ...] = (
-            *([Compare(device, pixels, arrays, reader)] if reader else []),
+            *([Compare(device, pixels, arrays, reader, settings.change)] if reader else []),
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
         )
         self._upper = UpperLevels(device, pixels, arrays.upper, self._carry, settings.allocation.merge)

@@ -25,6 +25,9 @@ struct Compare {
     int tile_rows, tile_columns;
     int span_columns;     // cells along a row of the reader's picture
     int levels;
+    double noise;         // of change.cu, as are those that follow
+    double most;
+    double per_square;    // squared error of a cell that noise of a mean absolute difference of 1 makes
 };
 
 __device__ inline int square_sum(uchar4 a, uchar4 b)
@@ -69,13 +72,21 @@ __device__ inline void note(const Compare& p, int row, int column, int part, int
     if (lod && !changed) p.left[(lod - 1) * count + cell] = p.error[cell];
 }
 
+// The squared error of a cell between two pictures of the same that differ by the frame's noise.
+__device__ inline float noise_error(const Compare& p)
+{
+    double grey = fmin(p.noise * p.frame->noise / 8, p.most);
+    return (float)(p.per_square * grey * grey);
+}
+
 extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant__ Compare p)
 {
     __shared__ int sums[3][4];
     int tile = blockIdx.x, row = tile / p.tile_columns, column = tile % p.tile_columns;
     if (p.frame->rests) return;
     int cell = (2 * row + threadIdx.x / 2) * (2 * p.tile_columns) + 2 * column + threadIdx.x % 2;
-    if (!(p.stale[tile] || p.written[tile])) {
+    int painted = p.stale[tile];
+    if (!(painted || p.written[tile])) {
         if (threadIdx.x < 4) note(p, row, column, threadIdx.x, cell);
         return;
     }
@@ -94,7 +105,10 @@ extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant_
         float mean = (float)sums[i][threadIdx.x] / (float)(CELL * CELL >> (2 * p.base[i]));
         total += i ? CHROMA_WEIGHT * mean : mean;
     }
-    p.error[cell] = p.seen[cell] ? total * (float)(CELL * CELL) : UNSEEN;
+    float error = p.seen[cell] ? total * (float)(CELL * CELL) : UNSEEN, before = p.error[cell];
+    // A keyframe writes the noise of another frame. It is not worth a token: that only exchanges one noise for another.
+    int same = !painted && !p.changed[tile] && fabsf(error - before) <= noise_error(p);
+    p.error[cell] = same ? before : error;
     note(p, row, column, threadIdx.x, cell);
     if (threadIdx.x == 0) p.stale[tile] = 0;
 }

@@ -10,6 +10,8 @@ from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
+from foveate.pipeline.cpu.noise import MOST, PER_SQUARE
+from foveate.pipeline.settings import ChangeSettings
 
 _THREADS = 256
 
@@ -17,7 +19,9 @@ _THREADS = 256
 class Compare:
     """Brings ``reader.error`` and ``reader.left`` up to date; the CPU's is pipeline.cpu.reader.Reader.compare."""
 
-    def __init__(self, device: Device, pixels: PixelState, arrays: Arrays, reader: ReaderArrays) -> None:
+    def __init__(
+        self, device: Device, pixels: PixelState, arrays: Arrays, reader: ReaderArrays, change: ChangeSettings
+    ) -> None:
         rows, columns = pixels.geometry.tiles
         three = (np.uint64, (3,))
         self._tiles = rows * columns
@@ -39,6 +43,9 @@ class Compare:
             tile_columns=(np.int32, columns),
             span_columns=(np.int32, pixels.geometry.span[1]),
             levels=(np.int32, reader.left.shape[0]),
+            noise=(np.float64, change.noise),
+            most=(np.float64, MOST),
+            per_square=(np.float64, PER_SQUARE),
         )
 
     def enqueue(self, stream: Stream) -> None:

@@ -25,6 +25,7 @@ from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.colour import picture_rgb, to_rgb
 from foveate.pipeline.cpu.flow import FlowSearch
+from foveate.pipeline.cpu.noise import noise_error
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.cpu.reader import Reader
 from foveate.pipeline.cpu.sampling import patches
@@ -242,7 +243,8 @@ class _Cascade:
         if self._reader is not None and update.forgets:
             self._reader.forget()  # it holds nothing, so this frame stands alone and covers the picture
         elif self._reader is not None:
-            kept = self._reader.compare(levels, update.written, update.changed)
+            noise = noise_error(settings.change, update.noise)
+            kept = self._reader.compare(levels, update.written, update.changed, noise)
             errors = self._reader.known(errors)
         score = scored.scores.score
         weighs = settings.score.weighs(settings.allocation.strategy, fed.gaze is not None)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
 from foveate.pipeline.frames import Plane
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.native.change import noise_level
 from foveate.pipeline.settings import ChangeSettings
 
 MOST: Final = 8.0
 """Grey values up to which noise raises the threshold."""
 PER_GREY: Final = 8  # levels of noise to a grey value
+PER_SQUARE: Final = math.pi / 2 * CELL**2
+"""Squared error of a cell whose pixels differ by Gaussian noise, with a mean absolute difference of 1."""
+
+
+def passed(settings: ChangeSettings, level: int) -> float:
+    """Mean absolute difference, in grey values, that is taken for noise of a ``level``: what it adds to a threshold."""
+    return min(settings.noise * level / PER_GREY, MOST)
+
+
+def noise_error(settings: ChangeSettings, level: int) -> np.float32:
+    """Squared error of a cell, in 8-bit units, between two pictures of the same that differ by noise of a ``level``."""
+    grey = passed(settings, level)
+    return np.float32(PER_SQUARE * grey * grey)
 
 
 class Noise:
@@ -22,16 +36,15 @@ class Noise:
     def __init__(self, geometry: Geometry, settings: ChangeSettings) -> None:
         self._settings = settings
         self._before = np.zeros((*geometry.tiles, 64), np.uint8)
-        self._level = 0
+        self.level = 0  # in units of 1 / PER_GREY
 
     @property
     def threshold(self) -> float:
         """Mean absolute difference of a block above which its tile has changed."""
-        noise = self._settings.noise * self._level / PER_GREY
-        return max(self._settings.threshold, min(noise, MOST))
+        return max(self._settings.threshold, passed(self._settings, self.level))
 
     def note(self, luma: Plane, forgets: bool) -> None:
         """Look at a frame. What begins a new scene says nothing of noise."""
         if self._settings.noise:
             level = noise_level(luma, self._before)
-            self._level = 0 if forgets else level
+            self.level = 0 if forgets else level

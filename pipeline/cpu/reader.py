@@ -13,12 +13,13 @@ from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.sampling import Index
 from foveate.pipeline.cpu.upper import UpperLevels
-from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks
+from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks, tiles_to_cells
 from foveate.pipeline.native.paint import paint_tokens, paint_upper
 from foveate.pipeline.native.reader import note_shown, reader_error
 from foveate.pipeline.painting import Interpolation
 
 _NEVER_SEEN = 255  # coarser than any LOD
+_NO_NOISE = np.float32(0)
 
 
 class Reader:
@@ -48,16 +49,23 @@ class Reader:
         self._left[:] = 0
         self._painted[:] = False
 
-    def compare(self, levels: Levels, written: Mask, changed: Mask) -> Map:
+    def compare(self, levels: Levels, written: Mask, changed: Mask, noise: np.float32 = _NO_NOISE) -> Map:
         """Squared error per cell (8-bit units squared, summed over its pixels), after tiles were ``written``.
 
-        Those of them that differed visibly from what the texture held are ``changed``, bool[tiles].
+        Those of them that differed visibly from what the texture held are ``changed``, bool[tiles]. In the others a
+        keyframe writes the noise of another frame: where that moves a cell's error by no more than ``noise``, it stays
+        as it was, for tokens would only exchange one frame's noise for another's.
         """
         tiles = self._stale | written
+        unchanged = written & ~changed & ~self._stale
+        before = self.error.copy() if noise and unchanged.any() else None
         if tiles.any():
             truth = [pyramid.pixels for pyramid in levels.planes]
             unseen = float(UNSEEN)
             reader_error(self.planes, truth, levels.weights, self.seen, unseen, self._geometry, tiles, self.error)
+        if before is not None:
+            same = tiles_to_cells(unchanged) & (np.abs(self.error - before) <= noise)
+            np.copyto(self.error, before, where=same)
         self._note(changed)
         self._stale[:] = False
         return self.error

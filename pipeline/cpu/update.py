@@ -18,6 +18,7 @@ class Update:
     keyframe: KeyframeReason | None
     changed: Mask  # bool[tiles]: tiles that differ from what the texture held
     written: Mask  # bool[tiles]: the tiles to write: the changed ones, or all of them on a keyframe
+    noise: int  # eighths of a grey value that the quietest quarter of the picture differs by from the frame before
 
     @property
     def forgets(self) -> bool:

@@ -47,7 +47,7 @@ class Uploader:
         written = np.ones_like(changed) if keyframe else changed
         if written.any():
             self._held.write(planes_of(frame), written)
-        return Update(frame, self._geometry, keyframe, changed, written)
+        return Update(frame, self._geometry, keyframe, changed, written, self._noise.level)
 
     def _examine(self, frame: Frame) -> tuple[Mask, KeyframeReason | None]:
         kind = (frame.luma.shape, frame.subsampled, frame.colour)

@@ -123,6 +123,7 @@ def test_noise_raises_the_threshold_as_on_the_cpu(feeder: Make, stream: Stream) 
         rig.feed(frame)
         assert_same_decisions(rig.pixels, expected, stream)
         assert_same_pixels(rig.pixels, expected, stream)
+        assert rig.pixels.state.frame.download(stream)["noise"] == expected.update.noise
         shares.append(expected.update.changed.mean())
     assert shares[1] > 0.9 > 0.3 > shares[2]  # the threshold follows a frame later
 

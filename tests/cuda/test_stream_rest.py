@@ -82,6 +82,23 @@ def test_a_still_picture_is_sent_once(kind: Any, settings: Any, pairs: Any) -> N
     assert sent[36 + PATIENCE :] == [0] * 6
 
 
+@pytest.mark.parametrize("noise", [1, 3])
+@pytest.mark.parametrize("merge", [1, 2])
+def test_noise_that_a_keyframe_writes_is_not_sent(noise: int, merge: int, pairs: Any) -> None:
+    """A camera stands still, and the light gets lower after a while: the tokens are the CPU's."""
+    random, still = np.random.default_rng(4), pattern() // 2 + 60.0
+    pictures = [
+        np.clip(np.rint(still - max(at - 30, 0) + random.normal(0, noise, still.shape)), 0, 255).astype(np.uint8)
+        for at in range(60)
+    ]
+    chosen = Settings(budget=80, allocation={"memory": "stream", "merge": merge}, change={"keyframe_interval": 8})
+    sent = []
+    for mine, cpu in pairs(chosen).run(frames_of(pictures)):
+        agree(mine, cpu, f"frame {mine.index}")
+        sent.append(len(mine))
+    assert sum(sent[30:]) > 0
+
+
 @pytest.mark.parametrize(("budget", "merge"), [(1, 1), (3, 1), (12, 2), (9, 3)])
 def test_what_tokens_coarser_than_lod_4_left_is_known_as_well(budget: int, merge: int, pairs: Any) -> None:
     """The picture takes 4 tokens of LOD 4, or one group of them: lower budgets begin with coarser ones."""

@@ -124,6 +124,36 @@ def test_what_is_written_later_counts_against_the_reader(scene):
     assert (reader.compare(levels, nothing, nothing) == UNSEEN).all()
 
 
+def test_other_noise_on_a_keyframe_is_no_error_of_the_readers(scene):
+    """A keyframe writes all tiles, of which (0, 1) has changed; cells of (2, 3) were painted since the last frame."""
+    geometry, levels, reader = scene
+    everything = tokens(*((0, row, column) for row in range(geometry.grid[0]) for column in range(geometry.grid[1])))
+    reader.paint(levels, NONE, everything)
+    nothing = masked(geometry)
+    assert (reader.compare(levels, nothing, nothing) == 0).all()
+    reader.paint(levels, NONE, tokens((0, 4, 6)))
+    planes = [pyramid.pixels.astype(int) for pyramid in levels.planes]
+    apart = np.where(planes[0] < 128, 2, -2)
+    luma = planes[0] + apart  # squared, 4 at each of 256 pixels: 1,024 a cell
+    luma[:16, :16] += apart[:16, :16]  # 16 at each: 4,096
+    levels.update((luma[:200, :300].astype(np.uint8), *(_cropped(plane) for plane in levels.planes[1:])), ~nothing)
+    error = reader.compare(levels, ~nothing, masked(geometry, (0, 1)), np.float32(1100))
+    inside = geometry.inside.copy()
+    inside[[12]] = inside[:, [18]] = False  # cells that the picture's edge cuts have fewer pixels of their own
+    shown = np.where(error > 0, 1, 0) * inside
+    expected = np.zeros_like(shown)
+    expected[0, 0] = 1  # more than noise
+    expected[:2, 2:4] = 1
+    expected[4:6, 6:8] = 1
+    np.testing.assert_array_equal(shown, expected)
+    assert error[0, 0] == 4096
+    assert error[1, 2] == 1024
+
+
+def _cropped(pyramid):
+    return pyramid.pixels[: 200 >> pyramid.base, : 300 >> pyramid.base]
+
+
 def masked(geometry, *tiles):
     mask = np.zeros(geometry.tiles, np.bool_)
     for tile in tiles:

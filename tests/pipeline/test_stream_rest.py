@@ -134,6 +134,25 @@ def test_with_the_linear_scorer_as_well(weights, tmp_path, monkeypatch):
     assert seen.sent[PATIENCE:] == [0] * 15
 
 
+def noisy(pictures, seed):
+    """With a camera's noise, of 1 grey value."""
+    random = np.random.default_rng(seed)
+    return [np.clip(np.rint(one + random.normal(0, 1, one.shape)), 0, 255).astype(np.uint8) for one in pictures]
+
+
+@examples(max_examples=8, deadline=None)
+@given(kind=st.sampled_from((bars, gradient, text)), seed=st.integers(0, 2**32 - 1))
+def test_a_camera_that_stands_still_is_sent_nothing_for_its_noise(kind, seed):
+    """Not even on keyframes, which write another frame's noise everywhere. But a slow fade below it is caught."""
+    picture = picture_of(kind, seed) // 2 + 60
+    fading = [picture - 40 * at // 80 for at in range(81)]
+    pictures = noisy([picture] * (PATIENCE + 15) + fading, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        seen = Seen(pictures, patch, budget=100, change={"keyframe_interval": 7})
+    assert sum(seen.sent[PATIENCE : PATIENCE + 15]) <= 15  # a cell's sum of squares may lie far out
+    assert seen.errors[-1] < 6**2  # of 40 grey values
+
+
 def test_adaptive_sends_each_cell_once(monkeypatch):
     """It sends as few cells as hold the share: of plain bars one a frame, and no cell twice."""
     seen = Seen([picture_of(bars, 0)] * 310, monkeypatch, budget=60, allocation={"strategy": "adaptive"})
