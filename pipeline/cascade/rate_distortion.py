@@ -3,6 +3,11 @@
 For a price per token the best tree is found bottom-up (Chou, Lookabaugh and Gray, "Optimal pruning with applications to
 tree-structured source coding and modeling", 1989); the price is the lowest of a fixed list whose tokens fit the budget,
 so that a frame's tokens depend on that frame only.
+
+No tree of as many tokens as that price's, or fewer, leaves less (Everett, "Generalized Lagrange multiplier method",
+1963), so in stream memory none that frame memory would choose. What is then left of the budget is spent on the best
+single steps. The errors of coarse tokens are estimates, see native/leaf_errors.c; those of what a reader holds are its
+own.
 """
 
 from __future__ import annotations
