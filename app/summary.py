@@ -16,7 +16,7 @@ from foveate.pipeline.timing import StageReport
 def print_summary(tally: Tally, stages: Sequence[StageReport], outputs: Sequence[str]) -> None:
     """Print counts, where the time of each stage went, losses, and where the outputs are."""
     console = Console(file=standard_error(), highlight=False, soft_wrap=True)
-    for line in _lines(tally, stages):
+    for line in _lines(tally):
         console.print(line)
     if stages:
         console.print(_stage_table(stages, tally.seconds))
@@ -24,8 +24,8 @@ def print_summary(tally: Tally, stages: Sequence[StageReport], outputs: Sequence
         console.print(Text.assemble("wrote ", (output, "bold")))
 
 
-def _lines(tally: Tally, stages: Sequence[StageReport]) -> list[Text]:
-    lines = [
+def _lines(tally: Tally) -> list[Text]:
+    return [
         Text.assemble(
             (f"{tally.frames} frames", "bold"),
             f" in {tally.seconds:.1f} s, ",
@@ -37,11 +37,6 @@ def _lines(tally: Tally, stages: Sequence[StageReport]) -> list[Text]:
             f"changed {tally.mean(tally.changed):.1%} of tiles, recomputed {tally.mean(tally.recomputed):.1%} of cells"
         ),
     ]
-    dropped = {stage.name: stage.dropped for stage in stages if stage.dropped}
-    if dropped:
-        counts = ", ".join(f"{count} behind {name}" for name, count in dropped.items())
-        lines.append(Text(f"dropped {counts}", "yellow"))
-    return lines
 
 
 def _stage_table(stages: Sequence[StageReport], seconds: float) -> Table:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from foveate.cuda.decode.source import DeviceSource
 from foveate.cuda.device import Device, Stream
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.memory import DeviceArray, Memory
@@ -16,9 +17,10 @@ from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.session import SLOTS, Arrived, Choice, Session, kind_of
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cascade.loaded import load
-from foveate.pipeline.chain import Sharing
+from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.pyramid import State
+from foveate.pipeline.frames import Source
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.selection import KeyframeReason, Step
 from foveate.pipeline.settings import Settings
@@ -31,7 +33,6 @@ class CudaEngine:
     """
 
     name: Final = "cuda"
-    shares_thread: Sharing = "always"
 
     def __init__(
         self,
@@ -58,6 +59,14 @@ class CudaEngine:
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
         self._session: Session | None = None
         self._debt: DeviceArray | None = None  # where the budget is an average; see Cascade
+
+    def threads(self, source: Source, decode: Stage) -> list[list[Stage]]:
+        """One thread for all that uses the GPU: the three stages, and ``decode`` where ``source`` is a DeviceSource.
+
+        Two Steps may wait behind it, so that it does not stand still while the next one is about to be taken.
+        """
+        stages = [Stage("upload", self.upload), Stage("pyramid", self.pyramid), Stage("cascade", self.cascade, depth=2)]
+        return [[decode, *stages]] if isinstance(source, DeviceSource) else [[decode], stages]
 
     def upload(self, frames: Iterable[AnyFrame]) -> Iterator[Arrived]:
         """Bring each frame to the device, which ``cascade`` has taken."""

@@ -5,49 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from foveate.pipeline.channel import END, Cancelled, Policy
+from foveate.pipeline.channel import END, Cancelled
 from foveate.pipeline.timing import StageClock, Turns
-
-Sharing = bool | Literal["always"]
-"""Whether a stage may run in one thread with its neighbour: where processors are few (True), or on any machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A generator over its upstream, run in a thread of its own.
+    """A generator over its upstream.
 
-    ``depth`` and ``policy`` belong to the channel behind the stage: how many items it holds, and whether a
-    full one makes the stage wait ("wait") or drops the oldest item ("latest"). Where processors are few, a stage that
-    ``shares`` runs in one thread with the sharing stage before it, and without a channel between them; where both say
-    "always", it does so on any machine.
+    ``depth``: how many items the channel behind it holds, where the next stage has another thread.
     """
 
     name: str
     body: Callable[[Iterator[Any]], Iterator[Any]]
     depth: int = 1
-    policy: Policy = "wait"
-    shares: Sharing = False
-
-
-def in_chains(stages: Sequence[Stage], processors: int) -> list[list[Stage]]:
-    """The stages of each thread. With one or two processors neighbours that share are put together.
-
-    Those that share always are put together in any case: what they share belongs to one thread.
-
-    Stages of many short array operations would fight over the interpreter's lock at each of them, and pass every
-    picture from one processor's cache to the other's: together they get through up to a third more frames.
-    """
-    chains: list[list[Stage]] = []
-    for stage in stages:
-        before = chains[-1][-1].shares if chains else False
-        always = stage.shares == before == "always"
-        if always or (processors <= 2 and stage.shares and before):
-            chains[-1].append(stage)
-        else:
-            chains.append([stage])
-    return chains
 
 
 class Chain:

@@ -1,12 +1,10 @@
-"""The bounded channel between two stages: waiting, dropping and cancelling live here and nowhere else."""
+"""The bounded channel between two threads: waiting and cancelling live here and nowhere else."""
 
 from __future__ import annotations
 
 import time
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Literal
-
-Policy = Literal["wait", "latest"]
+from typing import Any, Final
 
 END: Final = object()  # what get() returns behind the last item
 _WAKE: Final = object()  # ends a wait, so that it looks at the flags
@@ -23,17 +21,12 @@ class Channel:
     Built on two C queues, one of items and one of free places, because no Python code then runs with a lock
     held: a KeyboardInterrupt at any instruction leaves the channel usable by the other side.
 
-    ``policy`` says what put() does when the channel is full: "wait" blocks, "latest" drops the oldest item
-    and counts it in ``dropped``. Raises ValueError for a depth below 1 and for another policy.
+    Raises ValueError for a depth below 1.
     """
 
-    def __init__(self, depth: int, policy: Policy = "wait") -> None:
+    def __init__(self, depth: int) -> None:
         if depth < 1:
             raise ValueError(f"depth must be at least 1, got {depth}")
-        if policy not in ("wait", "latest"):
-            raise ValueError(f"policy must be 'wait' or 'latest', got {policy!r}")
-        self.dropped = 0
-        self._latest = policy == "latest"
         self._cancelled = False
         self._items: SimpleQueue[Any] = SimpleQueue()
         self._places: SimpleQueue[Any] = SimpleQueue()
@@ -47,8 +40,6 @@ class Channel:
 
     def put(self, item: Any) -> None:
         """Append ``item``. Raises Cancelled, at once or while waiting for room."""
-        if self._latest and self.full:
-            self._drop_oldest()
         self._take(self._places)
         self._items.put(item)
 
@@ -86,11 +77,13 @@ class Channel:
             if item is not _WAKE:
                 return item
 
-    def _drop_oldest(self) -> None:
+    def _drop_oldest(self) -> bool:
+        """Take the oldest item away; False where there is none, or the channel is cancelled."""
         try:
             oldest = self._items.get_nowait()
         except Empty:  # the reader has just taken it, and is about to free the place
-            return
-        if oldest is not _WAKE:
-            self.dropped += 1
-            self._places.put(None)
+            return False
+        if oldest is _WAKE:
+            return False
+        self._places.put(None)
+        return True

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.chain import Sharing
+from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
@@ -22,8 +22,7 @@ _LOG = logging.getLogger("foveate")
 class Engine(Protocol):
     """Three stages between Decode and Output. What passes between them is the engine's own, and immutable.
 
-    Each method is a generator over its upstream, run in a thread of its own, or in one for all three. ``pyramid`` may
-    rely on the channel behind it holding one item, so that a package is read before the one three later is written.
+    ``upload``, ``pyramid`` and ``cascade`` are generators over their upstream; ``threads`` says which share a thread.
     """
 
     @property
@@ -34,9 +33,8 @@ class Engine(Protocol):
     def notes(self) -> tuple[str, ...]:
         """What the header says of this engine: why it is not the one to be expected, or what it leaves to the CPU."""
 
-    @property
-    def shares_thread(self) -> Sharing:
-        """Whether its stages may, or must, run in one thread."""
+    def threads(self, source: Source, decode: Stage) -> list[list[Stage]]:
+        """``decode``, which reads ``source``, and the three stages behind it; those that share a thread in one list."""
 
     def upload(self, frames: Iterable[Frame]) -> Iterator[Any]:
         """Yield one package per Frame: what changed."""
@@ -77,17 +75,14 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
     return CpuEngine(settings, feedback, asked, (note,))
 
 
-def open_decoder(
-    engine: Engine, address: str, settings: SourceSettings, network: LiveSettings
-) -> tuple[Source, Sharing]:
-    """The source for ``engine``, and whether reading it must share the engine's thread.
+def open_decoder(engine: Engine, address: str, settings: SourceSettings, network: LiveSettings) -> Source:
+    """The source for ``engine``. Raises SourceError.
 
-    The CUDA engine's is decoded on the GPU where the hardware can; else the source's notes say why not. Raises
-    SourceError.
+    The CUDA engine's is decoded on the GPU where the hardware can; else the source's notes say why not.
     """
     source = open_source(address, settings, network)
     if engine.name != "cuda":
-        return source, False
+        return source
     from foveate.cuda.decode.source import on_device
 
     return on_device(source, address, settings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import weakref
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from foveate.pipeline.chain import Chain, Stage, in_chains
+from foveate.pipeline.chain import Chain, Stage
 from foveate.pipeline.channel import END, Cancelled, Channel
 from foveate.pipeline.timing import StageClock, StageReport
 
@@ -26,9 +25,9 @@ _log = logging.getLogger(__name__)
 class Runner:
     """Chains stages; iterating yields, in the caller's thread, what the last stage yields.
 
-    The first stage receives an empty upstream: it is the one that reads. A stage's generator is created, run
-    and closed by its thread only. ``processors`` (default: those of the machine) decides which stages share a
-    thread. A stage that ends early ends those before it; what it made still arrives.
+    ``threads`` are the stages in their order, those that share a thread in one list. The first stage receives an empty
+    upstream: it is the one that reads. A stage's generator is created, run and closed by its thread only. A stage that
+    ends early ends those before it; what it made still arrives.
 
     An error in any stage cancels all the others and is raised to the caller as it is, with a note that names
     the stage; errors that follow from it become further notes. Use it as a context manager, or call close().
@@ -38,26 +37,24 @@ class Runner:
     that many are on their way, the one that the caller works on included. ``interrupt`` is called, from any thread and
     any number of times, when all stages shall end: it ends a wait inside the first stage.
 
-    Raises ValueError for no stages, or a channel that cannot be.
+    Raises ValueError for no stages, a thread without one, or a channel that cannot be.
     """
 
     def __init__(
         self,
-        stages: Sequence[Stage],
-        processors: int | None = None,
+        threads: Sequence[Sequence[Stage]],
         in_flight: int | None = None,
         interrupt: Callable[[], None] | None = None,
     ) -> None:
-        if not stages:
-            raise ValueError("stages must hold at least one stage, got none")
-        chains = in_chains(stages, processors or os.cpu_count() or 1)
-        self._channels = [Channel(chain[-1].depth, chain[-1].policy) for chain in chains]
-        self._clocks = [[StageClock(stage.name) for stage in chain] for chain in chains]
+        if not threads or not all(threads):
+            raise ValueError("each thread must have at least one stage, and there must be at least one thread")
+        self._channels = [Channel(stages[-1].depth) for stages in threads]
+        self._clocks = [[StageClock(stage.name) for stage in stages] for stages in threads]
         self._flight = None if in_flight is None else Channel(in_flight)  # holds a mark for each item on its way
         everything = self._channels if self._flight is None else [*self._channels, self._flight]
         self._failures = _Failures(everything, interrupt)
-        threads = [self._thread(position, chain) for position, chain in enumerate(chains)]
-        self._crew = _Crew(everything, threads, interrupt)
+        crew = [self._thread(position, stages) for position, stages in enumerate(threads)]
+        self._crew = _Crew(everything, crew, interrupt)
         self._started = False
         weakref.finalize(self, self._crew.end)  # when it is garbage, and when the interpreter ends
 
@@ -94,11 +91,7 @@ class Runner:
 
     def report(self) -> tuple[StageReport, ...]:
         """Where the time of each stage went so far. From any thread, also while running."""
-        return tuple(
-            clock.report(channel.dropped if clock is clocks[-1] else 0)
-            for clocks, channel in zip(self._clocks, self._channels, strict=True)
-            for clock in clocks
-        )
+        return tuple(clock.report() for clocks in self._clocks for clock in clocks)
 
     def __enter__(self) -> Runner:
         return self
@@ -112,12 +105,12 @@ class Runner:
         else:
             self._failures.note_on(error)
 
-    def _thread(self, position: int, chain: list[Stage]) -> threading.Thread:
+    def _thread(self, position: int, stages: Sequence[Stage]) -> threading.Thread:
         upstream = self._channels[position - 1] if position else None
         flight = None if position else self._flight
-        work = _Work(chain, upstream, self._channels[position], self._clocks[position], self._failures, flight)
+        work = _Work(stages, upstream, self._channels[position], self._clocks[position], self._failures, flight)
         # Daemon, so that a decoder that never returns cannot keep the process from ending.
-        name = "foveate-" + "-".join(stage.name for stage in chain)
+        name = "foveate-" + "-".join(stage.name for stage in stages)
         return threading.Thread(target=work.run, name=name, daemon=True)
 
 

@@ -10,7 +10,7 @@ from typing import IO, Literal, NamedTuple, Self, TypeGuard, Unpack
 
 from foveate.pipeline.awaiting import Awaiting
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.chain import Sharing, Stage
+from foveate.pipeline.chain import Stage
 from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, FrameView, Source, SourceInfo
@@ -85,15 +85,14 @@ def open_stream(
         _refuse_for_files(fps, layout)
     ready = prepared(settings, sinks, rated(overrides, fps))
     kept: FileObject | None = None
-    decode_shares: Sharing = False
     opened: Source
     if isinstance(source, str | os.PathLike):
-        opened, decode_shares = _opened(ready, local(os.fspath(source)), listener, expect)
+        opened = _opened(ready, local(os.fspath(source)), listener, expect)
     elif _is_file(source):
-        opened, decode_shares, kept = _opened_file(ready, source)
+        opened, kept = _opened_file(ready, source)
     else:
         opened = OwnSource(source, ready.settings.source, fps is not None, layout)
-    return Stream(opened, ready, sinks, decode_shares, kept)
+    return Stream(opened, ready, sinks, kept)
 
 
 def prepared(
@@ -143,24 +142,22 @@ def _is_file(source: object) -> TypeGuard[IO[bytes]]:
     return hasattr(source, "read")
 
 
-def _opened(
-    ready: Prepared, address: str, listener: Listener | None, expect: Expected | None
-) -> tuple[Source, Sharing]:
-    """The source at an address, and whether reading it must share the engine's thread."""
+def _opened(ready: Prepared, address: str, listener: Listener | None, expect: Expected | None) -> Source:
+    """The source at an address."""
     settings = ready.settings
     if is_live(address) and not (expect == "file" and may_end(address)):
         try:
-            return LiveSource(address, settings.live, settings.source, listener), False
+            return LiveSource(address, settings.live, settings.source, listener)
         except FiniteError:
             if expect == "live":
                 raise
     return open_decoder(ready.engine, address, settings.source, settings.live)
 
 
-def _opened_file(ready: Prepared, file: IO[bytes]) -> tuple[Source, Sharing, FileObject]:
+def _opened_file(ready: Prepared, file: IO[bytes]) -> tuple[Source, FileObject]:
     kept = FileObject(file)
     try:
-        return *open_decoder(ready.engine, kept.path, ready.settings.source, ready.settings.live), kept
+        return open_decoder(ready.engine, kept.path, ready.settings.source, ready.settings.live), kept
     except BaseException:
         kept.close()
         raise
@@ -181,7 +178,6 @@ class Stream(Steering):
         source: Source,
         ready: Prepared,
         sinks: Sequence[Sink],
-        decode_shares: Sharing = False,
         kept: FileObject | None = None,
     ) -> None:
         """``kept`` is closed behind the source."""
@@ -195,19 +191,12 @@ class Stream(Steering):
         ignored = queries.ignored if queries else ()
         header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes, ignored)
         self.header = header
-        # Without sinks there is nothing to do but to hand on: that needs no thread beside one that is never left.
-        output_shares: Sharing = "always" if not sinks and engine.shares_thread == "always" else False
-        # One thread that makes all of a frame would stand still while the next one is about to take it.
-        room = 2 if engine.shares_thread == "always" else 1
         # No stage may hold the Stream: threads would keep one alive that nobody has any more, and its file open.
+        threads = engine.threads(source, Stage("decode", lambda _: _frames(source, kept)))
+        output = Stage("output", lambda steps: _write(steps, sinks, header), threads[-1][-1].depth)
         self._runner = Runner(
-            [
-                Stage("decode", lambda _: _frames(source, kept), shares=decode_shares),
-                Stage("upload", engine.upload, shares=engine.shares_thread),
-                Stage("pyramid", engine.pyramid, shares=engine.shares_thread),
-                Stage("cascade", engine.cascade, room, shares=engine.shares_thread),
-                Stage("output", lambda steps: _write(steps, sinks, header), room, shares=output_shares),
-            ],
+            # Without sinks there is nothing to do but to hand on, which needs no thread.
+            [*threads, [output]] if sinks else [*threads[:-1], [*threads[-1], output]],
             in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
             interrupt=source.cancel if isinstance(source, Cancellable) else None,
         )

@@ -15,7 +15,6 @@ class StageReport:
 
     name: str
     items: int  # yielded
-    dropped: int  # by the channel behind it
     busy: float  # computing, or waiting for the interpreter's lock
     busy_cpu: float  # processor time of the stage's thread; what libraries do in threads of theirs is not in it
     waiting_input: float  # for the stage before it
@@ -44,13 +43,12 @@ class StageClock:
         self._before = self.busy
         self.items += 1
 
-    def report(self, dropped: int) -> StageReport:
+    def report(self) -> StageReport:
         """What was counted so far."""
         recent = sorted(self._recent[: self.items])
         return StageReport(
             name=self.name,
             items=self.items,
-            dropped=dropped,
             busy=self.busy,
             busy_cpu=self.busy_cpu,
             waiting_input=self.waiting_input,

@@ -20,7 +20,6 @@ from foveate.cuda.decode.packets import Coded, flush, packets, parameter_sets
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.device import Device
 from foveate.cuda.frames import AnyFrame, DeviceFrame
-from foveate.pipeline.chain import Sharing
 from foveate.pipeline.frames import Colour, Damage, Frame, Source, SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
@@ -44,8 +43,8 @@ class HostPicture(NamedTuple):
 Decoded = Picture | HostPicture
 
 
-def on_device(source: Source, address: str, settings: SourceSettings) -> tuple[Source, Sharing]:
-    """``source``, or in its place one that decodes on the GPU, and whether that must be read in the engine's thread.
+def on_device(source: Source, address: str, settings: SourceSettings) -> Source:
+    """``source``, or in its place a DeviceSource.
 
     Where the hardware cannot decode the video, a warning says why, once, and so do the source's notes.
     """
@@ -60,10 +59,10 @@ def on_device(source: Source, address: str, settings: SourceSettings) -> tuple[S
         note = f"decoded on the CPU: {problem}"
         _LOG.warning("%s: %s", source.info.name, note)
         source.info = replace(source.info, notes=(*source.info.notes, note))
-        return source, False
+        return source
     colour = next(iter(source)).colour
     source.close()
-    return DeviceSource(feed, source.info, colour, settings), "always"
+    return DeviceSource(feed, source.info, colour, settings)
 
 
 def _problem(info: SourceInfo, address: str) -> str | None:

@@ -37,7 +37,7 @@ class State:
 
 
 def pyramid(updates: Iterable[Update], settings: Settings, copies: int) -> Iterator[State]:
-    """Yield one State per Update. With one copy of the levels nothing may read them; see State."""
+    """Yield one State per Update. With one copy of the levels they must be read before the next State is asked for."""
     engine: _Pyramid | None = None
     for update in updates:
         if engine is None or update.keyframe in ("first", "size"):

@@ -24,7 +24,9 @@ class Backlog(Channel):
     """A Channel that drops the oldest item where the reader is too slow or pauses, and tells the ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
-        super().__init__(FEW, "latest")
+        super().__init__(FEW)
+        self.dropped = 0
+        self._drops = True
         self._ledger = ledger
         self._most = FEW
         self._caught_up = ledger.now()  # when the reader was last found to have taken everything, or paused
@@ -39,7 +41,7 @@ class Backlog(Channel):
 
     def keep_all(self) -> None:
         """Drop nothing from now on: whoever puts waits for room, as there is nothing that would grow old."""
-        self._latest = False
+        self._drops = False
 
     def put(self, item: Any) -> None:
         """Append ``item``, after dropping those that nobody will have time for. Raises Cancelled."""
@@ -47,20 +49,17 @@ class Backlog(Channel):
         if paused or self._items.empty():
             self._caught_up = now
         most = FEW if paused or now - self._caught_up > _PATIENCE else self._most
-        while self._latest and self._too_many(now, most):
-            self._drop_oldest()
+        while self._drops and self._too_many(now, most):
+            came = self._put(max(1, self._items.qsize()))
+            if self._drop_oldest():
+                self.dropped += 1
+                self._ledger.lose(came)
         super().put(item)
         self._times.append(now)
 
     def _too_many(self, now: float, most: int) -> bool:
         waiting = self._items.qsize()
         return waiting >= most or (waiting >= FEW and now - self._put(waiting) > _OLDEST)
-
-    def _drop_oldest(self) -> None:
-        before, came = self.dropped, self._put(max(1, self._items.qsize()))
-        super()._drop_oldest()
-        if self.dropped > before:
-            self._ledger.lose(came)
 
     def _put(self, waiting: int) -> float:
         """When the oldest of so many waiting items was put."""

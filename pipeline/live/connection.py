@@ -51,7 +51,7 @@ class Connection:
         earlier: Connection | None = None,
     ) -> None:
         """``earlier``: the connection before, which was left. What of HLS that brought is not brought again."""
-        self.channel = Backlog(ledger) if live.policy == "latest" else Channel(_EVERY_DEPTH, "wait")
+        self.channel = Backlog(ledger) if live.policy == "latest" else Channel(_EVERY_DEPTH)
         self.feed: LiveFeed | None = None  # set before the first Arrival
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
         self._ledger = ledger

@@ -56,7 +56,7 @@ class FakeStream:
         self.closed = True
 
     def report(self) -> tuple[StageReport, ...]:
-        return (StageReport("decode", self.count, 2, 0.01, 0.01, 0.0, 0.02, 0.001, 0.002, 0.003),)
+        return (StageReport("decode", self.count, 0.01, 0.01, 0.0, 0.02, 0.001, 0.002, 0.003),)
 
 
 Start = Callable[..., "subprocess.Popen[bytes]"]

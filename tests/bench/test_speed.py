@@ -10,7 +10,7 @@ from foveate.bench.speed import middle, speed_record, stage_record, verify
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.timing import StageReport
 
-STAGE = StageReport("cascade", 100, 0, 1.5, 0.5, 0.25, 0.125, 0.010, 0.020, 0.030)
+STAGE = StageReport("cascade", 100, 1.5, 0.5, 0.25, 0.125, 0.010, 0.020, 0.030)
 CASE = Case("clip", Clip("clip", Path("clip.mp4")), Settings())
 
 

@@ -336,8 +336,8 @@ def test_the_hardware_shows_what_pyav_shows_of_a_damaged_file(harm: str, tmp_pat
     opened = open_source(str(path), settings)
     expected = [frame.seconds for frame in opened]
     opened.close()
-    source, shares = on_device(open_source(str(path), settings), str(path), settings)
-    assert shares == "always", source.info.notes
+    source = on_device(open_source(str(path), settings), str(path), settings)
+    assert isinstance(source, DeviceSource), source.info.notes
     with Device():
         found = [frame.seconds for frame in source]
         source.close()

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.cuda.decode import nvdec
-from foveate.cuda.decode.source import on_device
+from foveate.cuda.decode.source import DeviceSource, on_device
 from foveate.cuda.device import Device
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
@@ -75,8 +75,8 @@ def test_codecs(codec: str, name: str, pixel_format: str, tmp_path: Path) -> Non
     encode(path, codec, pixel_format)
     expected = rounded_by_hand(path) if "10" in pixel_format else by_pyav(path)
     found: list[Any] = []
-    source, shares = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
-    assert shares == "always", source.info.notes
+    source = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
+    assert isinstance(source, DeviceSource), source.info.notes
     with Device():
         try:
             for frame in source:
@@ -114,8 +114,8 @@ def test_transport_streams_that_were_joined(joined: str, tmp_path: Path) -> None
         path.write_bytes(one + transport(tmp_path / "2.ts", 0x200, FRAMES))
     expected = [(frame.seconds, int(frame.luma[0, 0])) for frame in by_pyav(path)]
     assert len(expected) == (16 if joined == "in the middle" else 2 * FRAMES)
-    source, shares = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
-    assert shares == "always", source.info.notes
+    source = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
+    assert isinstance(source, DeviceSource), source.info.notes
     with Device():
         try:
             found = [(frame.seconds, int(frame.luma[0, 0])) for frame in source]
@@ -167,9 +167,9 @@ def test_a_size_beyond_the_hardwares_is_told(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_fall_back_warns_once_and_is_noted(samples: Path, caplog: pytest.LogCaptureFixture) -> None:
     source = open_source(str(samples / "tree.mp4"), SourceSettings())
     with caplog.at_level(logging.WARNING, "foveate"):
-        same, shares = on_device(source, str(samples / "tree.mp4"), SourceSettings())
+        same = on_device(source, str(samples / "tree.mp4"), SourceSettings())
     assert same is source
-    assert not shares
+    assert not isinstance(same, DeviceSource)
     assert source.info.notes[-1].startswith("decoded on the CPU: ")
     assert len(caplog.records) == 1
     source.close()

@@ -48,11 +48,10 @@ def changed(path: Path, *arguments: str) -> Path:
 def problem_of(path: Path) -> str | None:
     """Why the pictures of a file are decoded on the CPU."""
     opened = open_source(str(path), SETTINGS)
-    source, shares = on_device(opened, str(path), SETTINGS)
+    source = on_device(opened, str(path), SETTINGS)
     notes = source.info.notes
     source.close()
-    assert bool(shares) is isinstance(source, DeviceSource)
-    return None if shares else notes[-1].removeprefix("decoded on the CPU: ")
+    return None if isinstance(source, DeviceSource) else notes[-1].removeprefix("decoded on the CPU: ")
 
 
 @pytest.mark.parametrize("name", ["plain.mp4", "plain.ts", "plain-hevc.mp4", "plain-hevc.ts"])
@@ -135,7 +134,7 @@ def test_what_changes_in_the_middle_goes_on_on_the_cpu(
     assert vouches(path) is (suffix == ".mp4")
     opened = open_source(str(path), SETTINGS)
     with caplog.at_level(logging.WARNING, "foveate"):
-        source, _ = on_device(opened, str(path), SETTINGS)
+        source = on_device(opened, str(path), SETTINGS)
         frames = list(source)
         source.close()
     _, expected = read(path)
@@ -156,7 +155,7 @@ def test_so_does_what_is_chosen_of_it(tmp_path: Path, suffix: str, chosen: dict[
     expected = open_source(str(path), settings)
     told = [(frame.index, frame.seconds, frame.luma.copy()) for frame in expected]
     expected.close()
-    source, _ = on_device(open_source(str(path), settings), str(path), settings)
+    source = on_device(open_source(str(path), settings), str(path), settings)
     frames = list(source)
     source.close()
     assert [frame.index for frame in frames] == [index for index, *_ in told]

@@ -10,7 +10,7 @@ import av
 import numpy as np
 import pytest
 
-from foveate.cuda.decode.source import on_device
+from foveate.cuda.decode.source import DeviceSource, on_device
 from foveate.cuda.device import Device
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.settings import SourceSettings
@@ -59,8 +59,8 @@ def test_sampled_by_the_hardware(name: str, tmp_path: Path) -> None:
         opened = open_source(address, settings)
         wanted = [frame.index for frame in opened]
         opened.close()
-        source, shares = on_device(open_source(address, settings), address, settings)
-        assert shares == "always", source.info.notes
+        source = on_device(open_source(address, settings), address, settings)
+        assert isinstance(source, DeviceSource), source.info.notes
         found: list[Any] = []
         with Device():
             try:

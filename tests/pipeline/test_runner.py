@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foveate.pipeline.chain import Stage
-from foveate.pipeline.channel import END, Cancelled, Channel
+from foveate.pipeline.channel import Cancelled, Channel
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.timing import RECENT, StageClock
 
@@ -38,6 +38,11 @@ class Probe:
                 yield self.made - 1
         finally:
             self.closed_by = threading.current_thread()
+
+
+def alone(*stages: Stage) -> list[list[Stage]]:
+    """Each stage with a thread of its own."""
+    return [[stage] for stage in stages]
 
 
 def same(upstream: Iterator[Any]) -> Iterator[Any]:
@@ -88,14 +93,14 @@ def test_everything_arrives_in_order_and_each_stage_has_its_thread() -> None:
         names.append(threading.current_thread().name)
         yield from upstream
 
-    runner = Runner([Stage("decode", probe), Stage("upload", witness), Stage("output", witness)])
+    runner = Runner(alone(Stage("decode", probe), Stage("upload", witness), Stage("output", witness)))
     assert list(runner) == list(range(1000))
     assert names == ["foveate-upload", "foveate-output"]
     assert probe.closed_by is probe.read_by is not threading.current_thread()
 
 
 def test_one_stage_no_items() -> None:
-    assert list(Runner([Stage("decode", Probe(0))])) == []
+    assert list(Runner(alone(Stage("decode", Probe(0))))) == []
 
 
 def test_a_stage_may_yield_more_or_fewer_items_and_some_behind_the_last() -> None:
@@ -108,7 +113,7 @@ def test_a_stage_may_yield_more_or_fewer_items_and_some_behind_the_last() -> Non
                 held = []
         yield held
 
-    assert list(Runner([Stage("decode", Probe(5)), Stage("pairs", pairs)])) == [[0, 1], [2, 3], [4]]
+    assert list(Runner(alone(Stage("decode", Probe(5)), Stage("pairs", pairs)))) == [[0, 1], [2, 3], [4]]
 
 
 def test_items_with_odd_equality_pass() -> None:
@@ -119,7 +124,7 @@ def test_items_with_odd_equality_pass() -> None:
         __hash__ = None  # type: ignore[assignment]
 
     items = [Odd(), Odd()]
-    passed = list(Runner([Stage("decode", lambda upstream: iter(items)), Stage("same", same)]))
+    passed = list(Runner(alone(Stage("decode", lambda upstream: iter(items)), Stage("same", same))))
     assert [id(item) for item in passed] == [id(item) for item in items]
 
 
@@ -135,7 +140,7 @@ def test_an_error_arrives_as_it_is_and_names_its_stage(position: int, after: int
     else:
         stages[0] = Stage("s0", lambda upstream: failing(error, after)(iter(range(100))))
     with pytest.raises(LookupError) as caught:
-        list(Runner(stages))
+        list(Runner(alone(*stages)))
     assert caught.value is error
     assert error.__notes__ == [f"in stage s{position}"]
     assert probe.closed_by is probe.read_by
@@ -144,7 +149,7 @@ def test_an_error_arrives_as_it_is_and_names_its_stage(position: int, after: int
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), MemoryError(), GeneratorExit()])
 def test_no_kind_of_exception_vanishes(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
-        list(Runner([Stage("decode", Probe()), Stage("cascade", failing(error, 3))]))
+        list(Runner(alone(Stage("decode", Probe()), Stage("cascade", failing(error, 3)))))
     assert caught.value is error
 
 
@@ -153,7 +158,7 @@ def test_an_error_before_the_first_item_and_outside_any_generator() -> None:
         raise OSError("no such device")
 
     with pytest.raises(OSError, match="no such device"):
-        list(Runner([Stage("decode", refuse), Stage("same", same)]))
+        list(Runner(alone(Stage("decode", refuse), Stage("same", same))))
 
 
 def test_later_errors_become_notes() -> None:
@@ -164,7 +169,7 @@ def test_later_errors_become_notes() -> None:
             raise OSError("disk full")
 
     with pytest.raises(LookupError) as caught:
-        list(Runner([Stage("decode", lambda up: failing(LookupError(), 2)(iter(range(9)))), Stage("out", sink)]))
+        list(Runner(alone(Stage("decode", lambda up: failing(LookupError(), 2)(iter(range(9)))), Stage("out", sink))))
     assert caught.value.__notes__ == ["in stage decode", "then in stage out: OSError: disk full"]
 
 
@@ -174,13 +179,13 @@ def test_a_stage_that_ends_early_ends_those_before_it_and_loses_nothing() -> Non
             yield next(upstream)
 
     probe = Probe()
-    assert list(Runner([Stage("decode", probe), Stage("ten", first_ten), Stage("same", same)])) == list(range(10))
+    assert list(Runner(alone(Stage("decode", probe), Stage("ten", first_ten), Stage("same", same)))) == list(range(10))
     assert probe.closed_by is probe.read_by
 
 
 def test_break_ends_everything() -> None:
     probe = Probe()
-    for item in Runner([Stage("decode", probe), Stage("same", same)]):
+    for item in Runner(alone(Stage("decode", probe), Stage("same", same))):
         if item == 5:
             break
     assert stage_threads() == []
@@ -190,7 +195,7 @@ def test_break_ends_everything() -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the consumer's own")])
 def test_an_exception_in_the_consumer_ends_everything(error: BaseException) -> None:
     def consume() -> None:
-        with Runner([Stage("decode", Probe()), Stage("same", same)]) as runner:
+        with Runner(alone(Stage("decode", Probe()), Stage("same", same))) as runner:
             for item in runner:
                 if item == 5:
                     raise error
@@ -209,7 +214,7 @@ def test_an_unseen_error_is_noted_on_the_consumers() -> None:
             raise OSError("disk full")
 
     def consume() -> None:
-        with Runner([Stage("decode", Probe()), Stage("out", sink)]) as runner:
+        with Runner(alone(Stage("decode", Probe()), Stage("out", sink))) as runner:
             next(iter(runner))
             raise KeyboardInterrupt
 
@@ -225,7 +230,7 @@ def test_close_raises_what_nobody_has_seen_once() -> None:
         finally:
             raise OSError("disk full")
 
-    runner = Runner([Stage("decode", Probe()), Stage("out", sink)])
+    runner = Runner(alone(Stage("decode", Probe()), Stage("out", sink)))
     items = iter(runner)
     next(items)
     with pytest.raises(OSError, match="disk full"):
@@ -235,7 +240,7 @@ def test_close_raises_what_nobody_has_seen_once() -> None:
 
 
 def test_garbage_ends_everything() -> None:
-    runner = Runner([Stage("decode", Probe()), Stage("same", same)])
+    runner = Runner(alone(Stage("decode", Probe()), Stage("same", same)))
     items = iter(runner)
     next(items)
     assert len(stage_threads()) == 2
@@ -256,7 +261,7 @@ def count(upstream):
     finally:
         print("closed", flush=True)
 
-items = iter(Runner([Stage("decode", count), Stage("same", lambda upstream: (item for item in upstream))]))
+items = iter(Runner([[Stage("decode", count)], [Stage("same", lambda upstream: (item for item in upstream))]]))
 next(items)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=10, check=True)
@@ -264,7 +269,7 @@ next(items)
 
 
 def test_close_before_the_first_item_and_twice() -> None:
-    runner = Runner([Stage("decode", Probe())])
+    runner = Runner(alone(Stage("decode", Probe())))
     runner.close()
     runner.close()
     assert list(runner) == []
@@ -277,7 +282,7 @@ def test_close_from_another_thread_wakes_the_consumer() -> None:
         yield 1
 
     gate = threading.Event()
-    runner = Runner([Stage("decode", silent), Stage("same", same)])
+    runner = Runner(alone(Stage("decode", silent), Stage("same", same)))
     closer = threading.Timer(0.05, runner.close)
     closer.start()
     begin = time.monotonic()
@@ -301,7 +306,7 @@ def test_a_reader_stuck_in_a_slow_call_is_left_behind_after_a_second(
             closed.set()
 
     begin = time.monotonic()
-    with Runner([Stage("decode", stuck), Stage("same", same)]) as runner:
+    with Runner(alone(Stage("decode", stuck), Stage("same", same))) as runner:
         next(iter(runner))
     assert 0.9 < time.monotonic() - begin < 6.0
     assert [record.args for record in caplog.records] == [("foveate-decode",)]
@@ -311,7 +316,7 @@ def test_a_reader_stuck_in_a_slow_call_is_left_behind_after_a_second(
 
 
 def test_a_second_iteration_is_refused() -> None:
-    runner = Runner([Stage("decode", Probe(1))])
+    runner = Runner(alone(Stage("decode", Probe(1))))
     list(runner)
     with pytest.raises(RuntimeError, match="once"):
         next(iter(runner))
@@ -320,16 +325,16 @@ def test_a_second_iteration_is_refused() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="at least one stage"):
         Runner([])
+    with pytest.raises(ValueError, match="at least one stage"):
+        Runner([[Stage("decode", Probe())], []])
     with pytest.raises(ValueError, match="depth must be at least 1, got 0"):
-        Runner([Stage("decode", Probe(), depth=0)])
-    with pytest.raises(ValueError, match="'sometimes'"):
-        Channel(1, "sometimes")  # type: ignore[arg-type]
+        Runner(alone(Stage("decode", Probe(), depth=0)))
 
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_back_pressure_bounds_what_is_in_flight(depth: int) -> None:
     probe = Probe()
-    with Runner([Stage("decode", probe, depth), Stage("a", same, depth), Stage("b", same, depth)]) as runner:
+    with Runner(alone(Stage("decode", probe, depth), Stage("a", same, depth), Stage("b", same, depth))) as runner:
         items = iter(runner)
         for taken in range(1, 20):
             next(items)
@@ -339,29 +344,6 @@ def test_back_pressure_bounds_what_is_in_flight(depth: int) -> None:
         wait_until(lambda: probe.made - 19 == 3 * (depth + 1))
         time.sleep(0.05)
         assert probe.made - 19 == 3 * (depth + 1)
-
-
-def test_latest_drops_the_oldest_and_counts() -> None:
-    seen: list[int] = []
-    runner = Runner([Stage("decode", Probe(500), policy="latest")])
-    for item in runner:
-        seen.append(item)
-        time.sleep(0.0005 if len(seen) < 20 else 0)
-    assert seen == sorted(seen)
-    assert seen[-1] == 499  # the newest always arrives
-    (report,) = runner.report()
-    assert report.items == 500
-    assert report.dropped == 500 - len(seen) > 0
-
-
-def test_latest_never_hands_out_an_old_item_to_a_slow_consumer() -> None:
-    channel = Channel(1, "latest")
-    for number in range(100):
-        channel.put(number)
-    channel.close()
-    assert channel.get() == 99
-    assert channel.get() is END
-    assert channel.dropped == 99
 
 
 def test_a_cancelled_channel_refuses_both_sides() -> None:
@@ -375,7 +357,7 @@ def test_a_cancelled_channel_refuses_both_sides() -> None:
 
 
 def test_the_times_say_which_stage_is_slow() -> None:
-    runner = Runner([Stage("decode", Probe(30)), Stage("cascade", slow(0.01)), Stage("output", same)])
+    runner = Runner(alone(Stage("decode", Probe(30)), Stage("cascade", slow(0.01)), Stage("output", same)))
     assert len(list(runner)) == 30
     decode, cascade, output = runner.report()
     assert (decode.name, cascade.name, output.name) == ("decode", "cascade", "output")
@@ -391,7 +373,7 @@ def test_the_times_say_which_stage_is_slow() -> None:
 
 
 def test_the_times_can_be_read_while_running() -> None:
-    with Runner([Stage("decode", Probe()), Stage("same", same)]) as runner:
+    with Runner(alone(Stage("decode", Probe()), Stage("same", same))) as runner:
         items = iter(runner)
         assert [report.p99 for report in runner.report()] == [0.0, 0.0]
         for _ in range(2000):
@@ -407,7 +389,7 @@ def test_percentiles_are_nearest_rank_over_the_latest_items() -> None:
     for number in range(RECENT):
         clock.busy += number + 1
         clock.made()
-    report = clock.report(dropped=0)
+    report = clock.report()
     assert report.items == 2 * RECENT
     # RECENT is 4096: ranks ceil(0.5 * 4096), ceil(0.9 * 4096), ceil(0.99 * 4096), values counted from 1.
     assert (report.p50, report.p90, report.p99) == (2048.0, 3687.0, 4056.0)
@@ -444,7 +426,7 @@ def test_any_mixture_delivers_a_prefix_and_leaves_nothing(
         planned = fault is not None and fault[0] == number
         stages.append(Stage(f"s{number}", failing(error, fault[1]) if fault and planned else same, depth))
     fails = fault is not None and 1 <= fault[0] < len(depths) and fault[1] < count
-    seen, raised = consume_some(Runner(stages), taken)
+    seen, raised = consume_some(Runner(alone(*stages)), taken)
     assert stage_threads() == []
     assert raised in (None, error)
     assert seen == list(range(len(seen)))
@@ -464,26 +446,15 @@ def named(threads: set[str]) -> Any:
     return body
 
 
-@pytest.mark.parametrize(("processors", "count"), [(1, 1), (2, 1), (3, 2), (16, 2)])
-def test_stages_that_share_do_so_only_where_processors_are_few(processors: int, count: int) -> None:
+def test_stages_in_one_list_share_a_thread() -> None:
     threads: set[str] = set()
-    stages = [Stage("decode", Probe(5))]
-    stages += [Stage(name, named(threads), shares=True) for name in ("upload", "cascade")]
-    assert list(Runner(stages, processors)) == [0, 1, 2, 3, 4]
-    assert len(threads) == count
-    assert threading.current_thread().name not in threads
+    together = [Stage(name, named(threads)) for name in ("upload", "cascade")]
+    assert list(Runner([[Stage("decode", Probe(5))], together, [Stage("output", same)]])) == [0, 1, 2, 3, 4]
+    assert threads == {"foveate-upload-cascade"}
 
 
-@pytest.mark.parametrize("processors", [1, 16])
-def test_stages_that_always_share_do_so_on_any_machine(processors: int) -> None:
-    threads: set[str] = set()
-    always = [Stage(name, named(threads), shares="always") for name in ("upload", "pyramid", "cascade")]
-    assert list(Runner([Stage("decode", Probe(5)), *always], processors)) == [0, 1, 2, 3, 4]
-    assert threads == {"foveate-upload-pyramid-cascade"}
-
-
-@pytest.mark.parametrize("processors", [1, 16])
-def test_each_stage_of_a_shared_thread_has_its_own_times_and_errors(processors: int) -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_each_stage_of_a_thread_has_its_own_times_and_errors(shared: bool) -> None:
     def sleepy(seconds: float) -> Any:
         def body(upstream: Iterator[Any]) -> Iterator[Any]:
             for item in upstream:
@@ -492,9 +463,10 @@ def test_each_stage_of_a_shared_thread_has_its_own_times_and_errors(processors: 
 
         return body
 
-    stages = [Stage("decode", Probe(5))]
-    stages += [Stage("a", sleepy(0.03), shares=True), Stage("b", sleepy(0.01), shares=True)]
-    runner = Runner(stages, processors)
+    def threads(*stages: Stage) -> list[list[Stage]]:
+        return [[stages[0]], list(stages[1:])] if shared else alone(*stages)
+
+    runner = Runner(threads(Stage("decode", Probe(5)), Stage("a", sleepy(0.03)), Stage("b", sleepy(0.01))))
     assert len(list(runner)) == 5
     _, first, second = runner.report()
     assert (first.items, second.items) == (5, 5)
@@ -504,9 +476,8 @@ def test_each_stage_of_a_shared_thread_has_its_own_times_and_errors(processors: 
     assert second.waiting_input > second.busy
 
     error = LookupError("lost")
-    stages[:2] = Stage("decode", Probe(5)), Stage("a", failing(error, 2), shares=True)
     with pytest.raises(LookupError) as caught:
-        list(Runner(stages, processors))
+        list(Runner(threads(Stage("decode", Probe(5)), Stage("a", failing(error, 2)), Stage("b", same))))
     assert caught.value is error
     assert error.__notes__ == ["in stage a"]
 
@@ -523,7 +494,7 @@ def test_so_many_are_in_flight_and_no_more():
     def pass_on(items):
         yield from items
 
-    with Runner([Stage("a", source), Stage("b", pass_on), Stage("c", pass_on)], processors=8, in_flight=2) as runner:
+    with Runner(alone(Stage("a", source), Stage("b", pass_on), Stage("c", pass_on)), in_flight=2) as runner:
         for number in runner:
             time.sleep(0.05)
             assert len(made) == min(10, number + 2)
@@ -537,6 +508,6 @@ def test_an_interrupt_ends_a_wait_inside_the_first_stage():
         waiting.wait(30)
 
     begin = time.monotonic()
-    with Runner([Stage("a", source)], interrupt=waiting.set) as runner:
+    with Runner(alone(Stage("a", source)), interrupt=waiting.set) as runner:
         assert next(iter(runner)) == 1
     assert time.monotonic() - begin < 10.0

@@ -52,6 +52,24 @@ def painted(selection):
     return cells[:15, :20]
 
 
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_few_processors_find_the_same_with_fewer_threads(samples, memory, monkeypatch):
+    """Where all stages share a thread, the levels are not copied for the one that reads them."""
+    found, threads = [], []
+    for processors in (2, 8):
+        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        wanted = {"engine": "cpu", "patches": True, "allocation": {"memory": memory}, "source": {"frames": 12}}
+        with open_stream(str(samples / "pedestrians.mp4"), **wanted) as stream:
+            found.append([next(stream)])
+            threads.append({each.name for each in threading.enumerate() if each.name.startswith("foveate-")})
+            found[-1] += stream
+    assert threads[0] == {"foveate-decode", "foveate-upload-pyramid-cascade-output"}
+    assert threads[1] == {"foveate-decode", "foveate-upload", "foveate-pyramid", "foveate-cascade-output"}
+    for few, many in zip(*found, strict=True):
+        assert same(few, many)
+        assert (few.patches == many.patches).all()
+
+
 @pytest.mark.parametrize("clip", ["pedestrians", "bunny", "tree"])
 @pytest.mark.parametrize("memory", ["frame", "stream"])
 def test_real_clips_stay_in_budget_and_in_range(samples, clip, memory):
