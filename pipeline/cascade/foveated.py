@@ -17,7 +17,7 @@ from foveate.pipeline.geometry import CELL, Geometry, Mask
 
 Values = NDArray[np.float64]
 
-_TRIED = 12  # trees, in stream memory
+_TRIED = 8  # trees, in stream memory
 
 
 class _Splits(NamedTuple):
