@@ -14,6 +14,7 @@ from foveate.bench.case import Case
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.engine import Engine, open_engine
 from foveate.pipeline.frames import Frame, Source
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks import Sink, open_sink
 from foveate.pipeline.sources import open_source
@@ -51,7 +52,7 @@ def _drive(case: Case, source: Source, sink: Sink, wall: dict[str, list[Times]],
     info = source.info
     sink.open(Header(info.name, info.width, info.height, info.fps, {}))
     try:
-        stepper = _Stepper(open_engine(case.settings, Feedback()), sink)
+        stepper = _Stepper(open_engine(plan_stream(case.settings), Feedback()), sink)
         for frame in source:
             selection, seconds, cpu_seconds = stepper.step(frame)
             kind = _kind(selection)

@@ -26,13 +26,13 @@ from foveate.pipeline.cascade.feedback import Fed
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import Mask, tiles_to_cells
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.attributes.embedder import OF_REGIONS
 from foveate.pipeline.query.attributes.vocabulary import TEXT
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.query.program import COEFFICIENTS, Program
-from foveate.pipeline.settings import Settings
 
 _SLOTS = 2
 
@@ -67,13 +67,14 @@ class Asking:
         memory: Memory,
         pixels: PixelState,
         arrays: Arrays,
-        settings: Settings,
+        plan: StreamPlan,
         asked: Asked,
         given: bool,
         stream: Stream,
     ) -> None:
         """``given``: the flow of all cells is given, not only that of the changed ones. Raises EngineError."""
         self._geometry = geometry = pixels.geometry
+        settings = plan.settings
         self._given, self._caches = given, settings.cache.enabled
         self._interest = Interest(asked, geometry, settings.maps)
         self._own = asked.encoder.name == "attributes"  # else all embeddings are the host's
@@ -81,7 +82,7 @@ class Asking:
         self._participation = memory.array("participation", geometry.grid, np.float32, stream)
         self._embeddings = memory.array("embeddings", (COEFFICIENTS, *geometry.grid), np.float32, stream)
         self._of_pixels: AttributesOfPixels | None = None
-        if settings.attributes:
+        if plan.attributes:
             found = self._embeddings if self._own else None
             self._of_pixels = AttributesOfPixels(memory, pixels, _SLOTS, stream, found)
         self._ages = Cache(geometry.grid, (), (), settings.cache)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,14 +17,12 @@ from foveate.cuda.on_host import OnHost, lacking_on_device, with_device_patches
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.session import SLOTS, Arrived, Choice, Session, kind_of
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cascade.loaded import load
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.frames import Source
-from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import KeyframeReason, Step
-from foveate.pipeline.settings import Settings
 
 
 class CudaEngine:
@@ -36,24 +35,20 @@ class CudaEngine:
 
     def __init__(
         self,
-        settings: Settings,
+        plan: StreamPlan,
         feedback: Feedback,
-        asked: Asked | None = None,
         flow: GivenFlow | None = None,
         lockstep: bool = False,
     ) -> None:
         """``flow`` gives the Flow of each frame by its index, instead of the device's search: to compare engines.
 
         ``lockstep``: each frame is unpacked before the next one is asked for.
-
-        Raises SettingsError for files and modules that cannot be loaded.
         """
-        lacking = lacking_on_device(settings, asked)
+        lacking = lacking_on_device(plan)
         self.notes: tuple[str, ...] = (f"tokens chosen on the CPU: {lacking}",) if lacking else ()
-        self._loaded = load(settings) if lacking else None
-        self._settings = settings
+        self._chooses_on_host = lacking is not None
+        self._plan, self._settings = plan, plan.settings
         self._feedback = feedback
-        self._asked = asked
         self._flow = flow
         self._unpacked = _at_once if lockstep else _unpacked
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
@@ -98,11 +93,11 @@ class CudaEngine:
 
     def _steps(self, unpacked: Iterator[Any], device: Device) -> Iterator[Step]:
         """The Steps, which are there already, or are made of States."""
-        if self._loaded is None:
+        if not self._chooses_on_host:
             return unpacked
         settings = self._settings
         sampling = settings.model_copy(update={"patches": settings.patches or settings.device_patches})
-        steps = cascade(unpacked, sampling, self._feedback, self._asked, self._loaded)
+        steps = cascade(unpacked, replace(self._plan, settings=sampling), self._feedback)
         return with_device_patches(steps, device, settings) if settings.device_patches else steps
 
     def _next_session(self, frame: AnyFrame) -> Session:
@@ -115,9 +110,9 @@ class CudaEngine:
         return session
 
     def _choice(self, device: Device, pixels: Pixels, stream: Stream) -> Choice:
-        if self._loaded is not None:
-            return OnHost(device, pixels, self._settings, SLOTS, stream)
-        return OnDevice(device, pixels, self._settings, self._feedback, stream, self._asked, self._flow, self._debt)
+        if self._chooses_on_host:
+            return OnHost(device, pixels, self._plan, SLOTS, stream)
+        return OnDevice(device, pixels, self._plan, self._feedback, stream, self._flow, self._debt)
 
 
 def _unpacked(states: Iterable[Arrived]) -> Iterator[Step | State]:

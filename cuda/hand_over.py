@@ -17,7 +17,7 @@ from foveate.pipeline.cpu.pyramid import State, state_of
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.plan import StreamPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,11 +34,11 @@ class _Slot:
 class HandOver:
     """Copies each frame's pixels, levels and channels into one of several slots, and makes States of them."""
 
-    def __init__(self, memory: Memory, pixels: PixelState, settings: Settings, slots: int, stream: Stream) -> None:
+    def __init__(self, memory: Memory, pixels: PixelState, plan: StreamPlan, slots: int, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""
         self._geometry = pixels.geometry
-        self._flow_level = settings.cache.flow_level
-        self._attributes = AttributesOfPixels(memory, pixels, slots, stream) if settings.attributes else None
+        self._flow_level = plan.settings.cache.flow_level
+        self._attributes = AttributesOfPixels(memory, pixels, slots, stream) if plan.attributes else None
         self._slots = [_slot(memory, pixels) for _ in range(slots)]
         self._copies = [_copies(slot, pixels) for slot in self._slots]
         self._last: State | None = None

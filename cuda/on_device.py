@@ -15,9 +15,8 @@ from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.work import Work
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
-from foveate.pipeline.settings import Settings
 
 GivenFlow = Callable[[int], Flow | None]
 
@@ -29,15 +28,14 @@ class OnDevice:
         self,
         device: Device,
         pixels: Pixels,
-        settings: Settings,
+        plan: StreamPlan,
         feedback: Feedback,
         stream: Stream,
-        asked: Asked | None,
         flow: GivenFlow | None,
         debt: DeviceArray | None,
     ) -> None:
         """``debt`` is as Cascade's. Raises EngineError where the card is full."""
-        self._cascade = Cascade(device, pixels.state, settings, feedback, stream, flow, asked, debt)
+        self._cascade = Cascade(device, pixels.state, plan, feedback, stream, flow, debt)
         try:
             self._work = Work(device, pixels, self._cascade)
         except BaseException:

@@ -21,7 +21,7 @@ from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.cpu.pyramid import State
-from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings
 
@@ -29,18 +29,19 @@ STRATEGIES: Final = ("rate_distortion", "three_stage")
 """By which the device chooses itself."""
 
 
-def lacking_on_device(settings: Settings, asked: Asked | None) -> str | None:
+def lacking_on_device(plan: StreamPlan) -> str | None:
     """What is asked for that the device's Cascade has no kernels for, in words; None where it has all."""
+    settings = plan.settings
     if settings.allocation.strategy not in STRATEGIES:
         return f"there are no kernels for the strategy {settings.allocation.strategy!r}"
-    if settings.score.scorer == "linear" or settings.score.passes == 2:
+    if plan.scorer is not None or settings.score.passes == 2:
         return "there are no kernels for the linear scorer and a second pass"
     clustered = {channel.name for channel in CHANNELS if channel.group == "cluster"}
     if not settings.cache.enabled and not clustered.isdisjoint(settings.maps):
         return "the kernels make clusters on keyframes only"
-    if "text" in settings.maps and asked is None:
+    if "text" in settings.maps and plan.queries is None:
         return "there are no kernels for the channel 'text' without a query"
-    if settings.detects_text:
+    if plan.detector is not None:
         return "text is found by a detector"
     optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
     return f"there are no kernels for the channel {optional[0]!r}" if optional else None
@@ -51,13 +52,13 @@ class OnHost:
 
     plan: Final = ()
 
-    def __init__(self, device: Device, pixels: Pixels, settings: Settings, slots: int, stream: Stream) -> None:
+    def __init__(self, device: Device, pixels: Pixels, plan: StreamPlan, slots: int, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""
         self._pixels = pixels
         self._grid_layers = GridLayers(device, pixels.state, pixels.stack, {}, 0)
         self._memory = Memory(device)
         try:
-            self._hand_over = HandOver(self._memory, pixels.state, settings, slots, stream)
+            self._hand_over = HandOver(self._memory, pixels.state, plan, slots, stream)
         except BaseException:
             self._memory.free()
             raise

@@ -11,9 +11,9 @@ from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
-from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
-from foveate.pipeline.settings import LiveSettings, Settings, SourceSettings
+from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources import open_source
 
 _LOG = logging.getLogger("foveate")
@@ -46,7 +46,7 @@ class Engine(Protocol):
         """Yield one Step per State: the Selection."""
 
 
-def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = None, lockstep: bool = False) -> Engine:
+def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) -> Engine:
     """The engine that the settings ask for; ``auto`` takes the GPU where there is one.
 
     ``lockstep``: each frame's Selection is made before the next frame is asked for, which the GPU takes longer for.
@@ -55,24 +55,25 @@ def open_engine(settings: Settings, feedback: Feedback, asked: Asked | None = No
 
     Raises EngineError where this machine cannot run it.
     """
+    settings = plan.settings
     if settings.engine == "cpu":
-        return CpuEngine(settings, feedback, asked)
+        return CpuEngine(plan, feedback)
     from foveate.cuda.device import gpu_expected, gpu_problem  # not before it is asked for: the CPU engine does without
 
     problem = gpu_problem()
     if problem is None:
         from foveate.cuda.engine import CudaEngine
 
-        return CudaEngine(settings, feedback, asked, lockstep=lockstep)
+        return CudaEngine(plan, feedback, lockstep=lockstep)
     if settings.device_patches:
         raise EngineError(f"device_patches needs engine 'cuda', which cannot run here: {problem}")
     if settings.engine == "cuda":
         raise EngineError(f"engine 'cuda' cannot run here: {problem}; use --engine cpu")
     if not gpu_expected():
-        return CpuEngine(settings, feedback, asked)
+        return CpuEngine(plan, feedback)
     note = f"engine cpu instead of cuda: {problem}"
     _LOG.warning("%s; --engine cpu says so without this warning", note)
-    return CpuEngine(settings, feedback, asked, (note,))
+    return CpuEngine(plan, feedback, (note,))
 
 
 def open_decoder(engine: Engine, address: str, settings: SourceSettings, network: LiveSettings) -> Source:

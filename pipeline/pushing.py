@@ -35,18 +35,18 @@ def open_push_stream(
     For pictures, ``fps``, ``layout``, ``sinks`` and the settings see open_stream. Raises SettingsError and EngineError.
     """
     ready = prepared(settings, sinks, rated(overrides, fps), lockstep=True)
-    chosen = ready.settings.source.model_dump(exclude={"rate"}, exclude_defaults=True)
+    chosen = ready.plan.settings.source.model_dump(exclude={"rate"}, exclude_defaults=True)
     if chosen:
         name = next(iter(chosen))
         raise SettingsError(f"source.{name} chooses among the frames of a source, and here every frame is pushed")
-    return PushStream(PushedSource(ready.settings.source, fps is not None, layout), ready, sinks)
+    return PushStream(PushedSource(ready.plan.settings.source, fps is not None, layout), ready, sinks)
 
 
 class PushStream(Steering):
     """Takes frames and gives Selections. A context manager. Nothing runs before the first frame."""
 
     def __init__(self, source: PushedSource, ready: Prepared, sinks: Sequence[Sink]) -> None:
-        super().__init__(ready.settings, ready.feedback, ready.queries)
+        super().__init__(ready.plan, ready.feedback)
         self._source = source
         self._ready = ready
         self._sinks = sinks

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Set
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from foveate.pipeline.cascade.linear_scorer import read_scorer
 from foveate.pipeline.channels import CHANNELS, OPTIONAL_CHANNELS
-from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.query.phrase import parse
 from foveate.pipeline.timecode import Seconds
 
@@ -320,50 +318,24 @@ class Settings(_Group):
             raise ValueError(f"budget must be at least {merge**2} with merge = {merge}, got {self.budget}")
         if (self.score.scorer == "linear") != (self.score.weights is not None):
             raise ValueError("score.weights names a file where score.scorer is 'linear', and only there")
-        try:
-            reads = self.reads
-        except SettingsError as error:
-            raise ValueError(str(error)) from None
-        if reads & _DEPTH and self.depth is None:
-            raise ValueError(
-                f"the channel {min(reads & _DEPTH)!r} needs a depth model; name one with the setting 'depth'"
-            )
-        if "pass1_score" in reads and self.score.passes == 1:
-            raise ValueError("the channel 'pass1_score' needs score.passes = 2")
+        problem = self.lacking_for(frozenset(self.maps))
+        if problem is not None:
+            raise ValueError(problem)
         return self
+
+    def lacking_for(self, channels: Set[str]) -> str | None:
+        """What else must be set for ``channels`` to be made, in one line; None where nothing is missing."""
+        of_depth = channels & _DEPTH
+        if of_depth and self.depth is None:
+            return f"the channel {min(of_depth)!r} needs a depth model; name one with the setting 'depth'"
+        if "pass1_score" in channels and self.score.passes == 1:
+            return "the channel 'pass1_score' needs score.passes = 2"
+        return None
 
     @property
     def rate(self) -> int:
         """Tokens that a frame may have: on average with ``allocation.budget_average``, else at most."""
         return self.allocation.budget_average or self.budget
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """The channels that are handed out, or weighed by the linear scorer. Raises SettingsError for its file."""
-        weighed = frozenset() if self.score.weights is None else read_scorer(Path(self.score.weights)).channels
-        return frozenset(self.maps) | weighed
-
-    @property
-    def embeds(self) -> bool:
-        """True where the embedding channels are needed."""
-        embedding = {channel.name for channel in CHANNELS if channel.group == "embedding"}
-        embedding |= {"query", "query_similarity"}
-        asks = any(name in embedding or name.startswith(QUERY_MAP) for name in self.reads)
-        return self.keep_embeddings or bool(self.query or self.query_image) or asks
-
-    @property
-    def attributes(self) -> bool:
-        """True where the maps are needed that the attributes encoder makes of pixels."""
-        return ("text" in self.reads and self.text == "strokes") or self._knows_attributes
-
-    @property
-    def detects_text(self) -> bool:
-        """True where a detector may be asked for text."""
-        return self.text == "ocr" and ("text" in self.reads or self._knows_attributes)
-
-    @property
-    def _knows_attributes(self) -> bool:
-        return self.embeds and self.encoder == "attributes"
 
 
 def settings_problem(error: ValidationError) -> str:

@@ -10,16 +10,18 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.keywords import overridden
-from foveate.pipeline.query.asked import Asked, compiled_queries
+from foveate.pipeline.plan import StreamPlan
+from foveate.pipeline.query.asked import compiled_queries
 from foveate.pipeline.settings import Settings
 
 
 class Steering:
     """What streams of every kind are told from the caller's thread."""
 
-    def __init__(self, settings: Settings, feedback: Feedback, queries: Asked | None) -> None:
-        self.settings = settings
+    def __init__(self, plan: StreamPlan, feedback: Feedback) -> None:
+        self.settings = plan.settings
         self._feedback = feedback
+        queries = plan.queries
         self._encoder = queries.encoder if queries else None
         self._query_notes = queries.notes if queries else ()
 

@@ -19,7 +19,7 @@ from foveate.pipeline.live.moments import stamped
 from foveate.pipeline.live.source import FiniteError, LiveSource
 from foveate.pipeline.live.state import Listener, Status
 from foveate.pipeline.live.target import is_live
-from foveate.pipeline.query.asked import Asked, asked
+from foveate.pipeline.plan import StreamPlan, plan_stream
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, SourceSettings, shown_value
@@ -42,9 +42,8 @@ LIVE_IN_FLIGHT = 2  # frames between a live source and the caller's next wish: m
 class Prepared(NamedTuple):
     """What a stream needs beside its source."""
 
-    settings: Settings
+    plan: StreamPlan
     feedback: Feedback
-    queries: Asked | None
     engine: Engine
 
 
@@ -91,7 +90,7 @@ def open_stream(
     elif _is_file(source):
         opened, kept = _opened_file(ready, source)
     else:
-        opened = OwnSource(source, ready.settings.source, fps is not None, layout)
+        opened = OwnSource(source, ready.plan.settings.source, fps is not None, layout)
     return Stream(opened, ready, sinks, kept)
 
 
@@ -99,12 +98,10 @@ def prepared(
     settings: Settings | None, sinks: Sequence[Sink], overrides: Mapping[str, object], lockstep: bool = False
 ) -> Prepared:
     """The engine and what it works with; see open_engine for ``lockstep``. Raises SettingsError and EngineError."""
-    settings = _asked_by(sinks, overridden(_base(settings), overrides))
-    feedback = Feedback()
-    queries = asked(settings)
-    for note in queries.notes if queries else ():
+    plan, feedback = plan_stream(_asked_by(sinks, overridden(_base(settings), overrides))), Feedback()
+    for note in plan.queries.notes if plan.queries else ():
         _LOG.warning("%s", note)
-    return Prepared(settings, feedback, queries, open_engine(settings, feedback, queries, lockstep))
+    return Prepared(plan, feedback, open_engine(plan, feedback, lockstep))
 
 
 def rated(overrides: Mapping[str, object], fps: float | None) -> Mapping[str, object]:
@@ -144,7 +141,7 @@ def _is_file(source: object) -> TypeGuard[IO[bytes]]:
 
 def _opened(ready: Prepared, address: str, listener: Listener | None, expect: Expected | None) -> Source:
     """The source at an address."""
-    settings = ready.settings
+    settings = ready.plan.settings
     if is_live(address) and not (expect == "file" and may_end(address)):
         try:
             return LiveSource(address, settings.live, settings.source, listener)
@@ -155,9 +152,9 @@ def _opened(ready: Prepared, address: str, listener: Listener | None, expect: Ex
 
 
 def _opened_file(ready: Prepared, file: IO[bytes]) -> tuple[Source, FileObject]:
-    kept = FileObject(file)
+    kept, settings = FileObject(file), ready.plan.settings
     try:
-        return open_decoder(ready.engine, kept.path, ready.settings.source, ready.settings.live), kept
+        return open_decoder(ready.engine, kept.path, settings.source, settings.live), kept
     except BaseException:
         kept.close()
         raise
@@ -181,14 +178,15 @@ class Stream(Steering):
         kept: FileObject | None = None,
     ) -> None:
         """``kept`` is closed behind the source."""
-        settings, feedback, queries, engine = ready
-        super().__init__(settings, feedback, queries)
+        plan, feedback, engine = ready
+        super().__init__(plan, feedback)
+        settings = plan.settings
         self._source, self._kept = source, kept
         self._live = source if isinstance(source, LiveSource) else None
         info = source.info
         config = {**settings.model_dump(mode="json"), "engine": engine.name}
         notes = (*info.notes, *engine.notes, *self.query_notes)
-        ignored = queries.ignored if queries else ()
+        ignored = plan.queries.ignored if plan.queries else ()
         header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes, ignored)
         self.header = header
         # No stage may hold the Stream: threads would keep one alive that nobody has any more, and its file open.

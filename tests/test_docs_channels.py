@@ -70,4 +70,4 @@ def test_the_depth_example_runs(samples: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_the_channels_that_the_page_says_are_off_are_off() -> None:
     off = [name.strip("`") for number, name, *_ in rows() if not number]
-    assert not Settings().reads & set(off)
+    assert not set(Settings().maps) & set(off)

@@ -15,6 +15,7 @@ from foveate.app.live.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.live.looks import Looks
 from foveate.pipeline.live.target import is_live
+from foveate.pipeline.plan import open_scorer
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Rotation
 from foveate.pipeline.sources.address import is_network, shown
@@ -63,6 +64,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
     if not addresses:
         raise SettingsError("SOURCE is missing; see foveate live --help")
     Looks(settings.source)
+    open_scorer(settings)
     named = tuple(name for names in parsed.out for name in names)
     out = named or (() if parsed.overlay or parsed.web else (_STANDARD_OUTPUT,))
     _check_outputs(out, parsed.overlay, len(addresses))

@@ -117,7 +117,6 @@ class Exhibit:
             "latency_p50": round(watch.latencies.percentile(50), 5),
             "latency_p99": round(watch.latencies.percentile(99), 5),
             "paused": watch.paused,
-            "asks": settings.embeds,
             "encoder": settings.encoder,
             "query": watch.changed.get("query", settings.query),
             "query_notes": watch.stream.query_notes if watch.stream is not None else (),

@@ -33,6 +33,7 @@ from foveate.pipeline.encoders.base import Vectors, unit
 from foveate.pipeline.encoders.embedder import DenseEmbedder
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import Compiled, Embedded, View
 from foveate.pipeline.query.phrase import Phrase
@@ -84,7 +85,7 @@ def clip_carrying(clip: Clip, way: ClipSettings, frames: int) -> dict[str, Any]:
     probe = _Probe(way)
     source = open_source(str(clip.path), Settings().source)
     settings = Settings(encoder="open_clip", keep_embeddings=True, clip=way)
-    engine = CpuEngine(settings, Feedback(), Asked(probe, None, {}, ()))
+    engine = CpuEngine(StreamPlan(settings, Asked(probe, None, {}, ())), Feedback())
     with closing(source):
         steps = engine.cascade(engine.pyramid(engine.upload(islice(source, frames))))
         count = sum(1 for _ in steps)

@@ -24,6 +24,7 @@ from foveate.cuda.work import Work
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TILE, Geometry
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 
@@ -106,7 +107,7 @@ def open_scene(device: Device, settings: Settings, clip: Path) -> Iterator[Scene
     """Everything for one case, freed at the end."""
     stream, memory = device.stream(), Memory(device)
     pixels = Pixels(device, Geometry(WIDTH, HEIGHT), Colour("bt709"), True, settings, stream)
-    cascade = Cascade(device, pixels.state, settings, Feedback(), stream)
+    cascade = Cascade(device, pixels.state, plan_stream(settings), Feedback(), stream)
     try:
         frames, inputs = [], []
         for number, picture in enumerate(pictures(clip)):

@@ -13,7 +13,7 @@ from foveate.bench.case import RedCheckError
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.engine import open_engine
 from foveate.pipeline.frames import Frame
-from foveate.pipeline.query.asked import asked
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 
@@ -29,7 +29,7 @@ def select(frames: Sequence[Frame], settings: Settings) -> tuple[list[Selection]
     One thread drives all stages, and its time is what counts: other programs on the machine are not in it.
     Raises RedCheckError where a frame is lost or has more tokens than the budget.
     """
-    engine = open_engine(settings, Feedback(), asked(settings))
+    engine = open_engine(plan_stream(settings), Feedback())
     steps = engine.cascade(engine.pyramid(engine.upload(iter(frames))))
     selections, marks = [], [time.thread_time()]
     for item in steps:

@@ -33,7 +33,7 @@ from foveate.pipeline.cascade.strategies import top_lod
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.geometry import TOP_LEVEL
-from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 
@@ -68,11 +68,10 @@ class Cascade:
         self,
         device: Device,
         pixels: PixelState,
-        settings: Settings,
+        plan: StreamPlan,
         feedback: Feedback,
         stream: Stream,
         flow: Callable[[int], Flow | None] | None = None,
-        asked: Asked | None = None,
         debt: DeviceArray | None = None,
     ) -> None:
         """``flow`` gives the flow of a frame by its index, instead of the search; None where nothing moved.
@@ -82,14 +81,13 @@ class Cascade:
         Raises EngineError where the card is full.
         """
         self._pixels = pixels
-        self._settings = settings
+        self._plan, self._settings = plan, plan.settings
         self._feedback = feedback
         feedback.tell_anew()
         self._flow = flow
         self._was_fed = False
         self.budget = 0  # instead of the settings'; 0: theirs
         self._fed = Fed(None, False, None)
-        self._asked = asked
         self._debt = debt
         self.asking: Asking | None = None  # where there are queries, or their embeddings are kept
         self._memory = Memory(device)
@@ -106,9 +104,9 @@ class Cascade:
         self._outlet = Outlet(device, memory, arrays, settings, stream)
         searches = settings.cache.enabled and self._flow is None
         chosen = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
-        if self._asked is not None:
+        if self._plan.queries is not None:
             given = self._flow is not None
-            self.asking = Asking(memory, pixels, arrays, settings, self._asked, given, stream)
+            self.asking = Asking(memory, pixels, arrays, self._plan, self._plan.queries, given, stream)
         conclusion = _conclusion(pixels, arrays, _NEVER if self.asking else _contented(settings))
         self._carry = Carry(device, pixels, arrays, reader, settings, self._flow is not None)
         self.early: tuple[Step, ...] = (

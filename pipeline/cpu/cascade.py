@@ -14,7 +14,6 @@ from foveate.pipeline.cascade.coverage import Coverage
 from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.ledger import Ledger
-from foveate.pipeline.cascade.loaded import Loaded
 from foveate.pipeline.cascade.prior import counted, ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 from foveate.pipeline.cascade.rate import Account, Terms
@@ -32,32 +31,25 @@ from foveate.pipeline.cpu.sampling import patches
 from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
-from foveate.pipeline.query.asked import Asked
+from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.query.attributes.vocabulary import TEXT
 from foveate.pipeline.query.encoder import View
 from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.selection import Selection, Step
-from foveate.pipeline.settings import Settings
 from foveate.pipeline.text.lettering import Lettering
 
 
-def cascade(
-    states: Iterable[State],
-    settings: Settings,
-    feedback: Feedback,
-    asked: Asked | None = None,
-    loaded: Loaded | None = None,
-) -> Iterator[Step]:
+def cascade(states: Iterable[State], plan: StreamPlan, feedback: Feedback) -> Iterator[Step]:
     """Yield one Step per State."""
     chooser: _Cascade | None = None
-    allocation = settings.allocation
+    allocation = plan.settings.allocation
     account = None if allocation.budget_average is None else Account(allocation.burst, allocation.merge)
     try:
         for state in states:
             if chooser is None or state.update.keyframe in ("first", "size"):
                 if chooser is not None:
                     chooser.close()
-                chooser = _Cascade(state, settings, feedback, asked, loaded or Loaded(), account)
+                chooser = _Cascade(state, plan, feedback, account)
             yield Step(state.update.frame, chooser.select(state))
     finally:
         if chooser is not None:
@@ -87,29 +79,20 @@ class _Scored(NamedTuple):
 class _Cascade:
     """Chooses the tokens of a stream of frames of one size."""
 
-    def __init__(
-        self,
-        state: State,
-        settings: Settings,
-        feedback: Feedback,
-        asked: Asked | None,
-        loaded: Loaded,
-        account: Account | None,
-    ) -> None:
-        geometry = state.update.geometry
-        self._loaded = loaded
+    def __init__(self, state: State, plan: StreamPlan, feedback: Feedback, account: Account | None) -> None:
+        geometry, settings = state.update.geometry, plan.settings
+        self._plan = plan
         self._account = account  # where the budget is an average
         self._settings = settings
         self._feedback = feedback
         feedback.tell_anew()
         self._geometry = geometry
-        weighed = frozenset() if loaded.scorer is None else loaded.scorer.channels
+        weighed = frozenset() if plan.scorer is None else plan.scorer.channels
         self._read = channels_read(settings.allocation) | (weighed - {"pass1_score"})
         used = frozenset(settings.maps) | self._read
-        self._interest = None if asked is None else Interest(asked, geometry, used)
+        self._interest = None if plan.queries is None else Interest(plan.queries, geometry, used)
         self._reads_text = "text" in used
-        detector = loaded.detector
-        self._lettering = None if detector is None else Lettering(detector, settings.ocr, geometry)
+        self._lettering = None if plan.detector is None else Lettering(plan.detector, settings.ocr, geometry)
         self._temporal = Temporal(geometry, settings.cache, used)
         self._flow = FlowSearch(settings.cache.flow_level)
         self._ledger = Ledger(geometry)
@@ -187,7 +170,7 @@ class _Cascade:
         self, channels: dict[str, Map], taking: Map | None, changed: Mask, fed: Fed
     ) -> tuple[Scores, Map | None]:
         """The scores of one pass; or of a second one, and the score of the first."""
-        linear = self._loaded.scorer
+        linear = self._plan.scorer
         if self._settings.score.passes == 1:
             return score_cells(channels, taking, changed, linear), None
         channels["pass1_score"] = np.zeros(self._geometry.grid, np.float32)
@@ -230,9 +213,9 @@ class _Cascade:
         """What is made anew where nothing is carried: the clusters and the depth."""
         if self._temporal.clustered:
             self._temporal.cluster(self._grid_rgb(state))
-        if self._temporal.deep and self._loaded.depth is not None:
+        if self._temporal.deep and self._plan.depth is not None:
             picture = picture_rgb(state.update.frame)
-            self._temporal.see_depth(depth_of(picture, self._loaded.depth, self._geometry))
+            self._temporal.see_depth(depth_of(picture, self._plan.depth, self._geometry))
 
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)

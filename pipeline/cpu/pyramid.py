@@ -15,7 +15,7 @@ from foveate.pipeline.cpu.stack import ChannelStack
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.native.distance import edge_distance
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.plan import StreamPlan
 
 Map = NDArray[np.float32]
 
@@ -36,24 +36,24 @@ class State:
     levels: Levels  # stays as it is while the next ``copies - 1`` frames are written
 
 
-def pyramid(updates: Iterable[Update], settings: Settings, copies: int) -> Iterator[State]:
+def pyramid(updates: Iterable[Update], plan: StreamPlan, copies: int) -> Iterator[State]:
     """Yield one State per Update. With one copy of the levels they must be read before the next State is asked for."""
     engine: _Pyramid | None = None
     for update in updates:
         if engine is None or update.keyframe in ("first", "size"):
-            engine = _Pyramid(update, settings, copies)
+            engine = _Pyramid(update, plan, copies)
         yield engine.write(update)
 
 
 class _Pyramid:
     """Levels and channels of a stream of frames of one size."""
 
-    def __init__(self, update: Update, settings: Settings, copies: int) -> None:
+    def __init__(self, update: Update, plan: StreamPlan, copies: int) -> None:
         frame, geometry = update.frame, update.geometry
         self._ring = LevelRing(geometry, frame.subsampled, copies)
-        self._stack = ChannelStack(geometry, settings.analysis_level, frame.colour)
-        self._attributes = AttributeStack(geometry, frame.colour) if settings.attributes else None
-        self._flow_level = settings.cache.flow_level
+        self._stack = ChannelStack(geometry, plan.settings.analysis_level, frame.colour)
+        self._attributes = AttributeStack(geometry, frame.colour) if plan.attributes else None
+        self._flow_level = plan.settings.cache.flow_level
         self._last: State | None = None
 
     def write(self, update: Update) -> State:

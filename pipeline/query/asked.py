@@ -23,10 +23,8 @@ class Asked:
     ignored: tuple[str, ...] = ()  # words of the queries, not of the maps, that count for nothing
 
 
-def asked(settings: Settings) -> Asked | None:
-    """None where nothing needs embeddings. Raises SettingsError as compiled_queries does, EngineError, SourceError."""
-    if not settings.embeds:
-        return None
+def asked(settings: Settings) -> Asked:
+    """What ``settings`` ask. Raises SettingsError as compiled_queries does, EngineError, SourceError."""
     encoder, lenient = open_encoder(settings), settings.query_lenient
     compiled = compiled_queries(encoder, settings.query, settings.query_image, lenient=lenient)
     names = [name for name in settings.maps if name.startswith(QUERY_MAP)]

@@ -26,6 +26,7 @@ from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.query.attributes.embedder import OF_PIXELS
 from foveate.pipeline.settings import Settings
 
@@ -186,7 +187,7 @@ class PixelsOfCpu:
         self._interval = Feedback()
         self._given: NDArray[np.void] = np.zeros(())
         updates = upload(self._frames(), settings.change, self._interval)
-        self._states = pyramid(updates, settings, 1)
+        self._states = pyramid(updates, plan_stream(settings), 1)
         self.frame = self
         self.layers = SimpleNamespace(enqueue=lambda stream: None)
 

@@ -27,7 +27,8 @@ from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TOP_LEVEL
-from foveate.pipeline.query.asked import asked, compiled_queries
+from foveate.pipeline.plan import plan_stream
+from foveate.pipeline.query.asked import compiled_queries
 from foveate.pipeline.query.attributes.encoder import AttributesEncoder
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
@@ -103,7 +104,7 @@ class Pair:
         self.pictures: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []  # luma of level 4, of the flow level
         self._device, self._memory, self._stream = device, memory, stream
         self._settings = settings
-        self._asked = asked(settings)
+        self._plan = plan_stream(settings)
         rated = settings.allocation.budget_average is not None
         self._debt = memory.array("debt", (1,), np.int32, stream) if rated else None
         self.ours, self.theirs = Feedback(), Feedback()
@@ -115,7 +116,7 @@ class Pair:
         """Yield the GPU's and the CPU's Selection of each frame, once the next ``behind`` are enqueued: 0 or 1."""
         states: list[State] = []
         enqueued: list[tuple[Frame, int, Selection]] = []
-        steps = cascade(self._tapped(frames, states), self._settings, self.theirs, self._asked)
+        steps = cascade(self._tapped(frames, states), self._plan, self.theirs)
         for slot, step in zip(itertools.cycle(range(2)), steps, strict=False):
             enqueued.append((self._enqueue(states.pop(), slot), slot, step.selection))
             if len(enqueued) > behind:
@@ -124,7 +125,7 @@ class Pair:
             yield self._finish(*each)
 
     def _tapped(self, frames: Iterator[Frame], states: list[State]) -> Iterator[State]:
-        for state in pyramid(upload(frames, self._settings.change), self._settings, 1):
+        for state in pyramid(upload(frames, self._settings.change), self._plan, 1):
             states.append(state)
             luma, level = state.levels.luma, self._settings.cache.flow_level
             self.pictures.append((luma.level(TOP_LEVEL).copy(), luma.level(level).copy()))
@@ -139,9 +140,9 @@ class Pair:
         if self.cascade is None or self._loaded is None or state.update.keyframe == "size":
             self.free()
             self._loaded = Loaded(self._memory, self._stream, state)
-            arguments = self._device, self._loaded.pixels, self._settings, self.ours, self._stream
+            arguments = self._device, self._loaded.pixels, self._plan, self.ours, self._stream
             flow = (lambda _: self._flow) if self._given else None
-            self.cascade = Cascade(*arguments, flow=flow, asked=self._asked, debt=self._debt)
+            self.cascade = Cascade(*arguments, flow=flow, debt=self._debt)
         fed = self.cascade.begin(state.update.frame.index, self._stream)
         self._loaded.load(state, fed, self.cascade.budget)
         self.cascade.prepare(self._stream)

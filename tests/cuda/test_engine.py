@@ -20,7 +20,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu import cascade as cpu_cascade
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Frame
-from foveate.pipeline.query.asked import asked
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import AllocationSettings, Settings, SourceSettings
 from foveate.pipeline.sinks.overlay import OverlaySink
@@ -87,8 +87,8 @@ def test_both_engines_choose_the_same(
 ) -> None:
     settings = Settings(allocation=AllocationSettings(memory=memory))
     frames = read(samples / f"{clip}.mp4", 45)
-    expected = run(CpuEngine(settings, Feedback()), frames)
-    chosen = run(CudaEngine(settings, Feedback(), flow=recorded_flow.get), frames)
+    expected = run(CpuEngine(plan_stream(settings), Feedback()), frames)
+    chosen = run(CudaEngine(plan_stream(settings), Feedback(), flow=recorded_flow.get), frames)
     for mine, cpu in zip(chosen, expected, strict=True):
         assert mine.keyframe == cpu.keyframe
         assert mine.changed == pytest.approx(cpu.changed, abs=1e-9)
@@ -102,8 +102,8 @@ def test_both_engines_choose_the_same(
 def test_fields_of_equal_tokens_are_close(samples: Path, recorded_flow: dict[int, Flow | None]) -> None:
     frames = read(samples / "pedestrians.mp4", 20)
     settings = Settings(patches=True)
-    expected = run(CpuEngine(settings, Feedback()), frames)
-    chosen = run(CudaEngine(settings, Feedback(), flow=recorded_flow.get), frames)
+    expected = run(CpuEngine(plan_stream(settings), Feedback()), frames)
+    chosen = run(CudaEngine(plan_stream(settings), Feedback(), flow=recorded_flow.get), frames)
     compared = 0
     for mine, cpu in zip(chosen, expected, strict=True):
         if not (len(mine) == len(cpu) and (mine.x == cpu.x).all() and (mine.y == cpu.y).all()):
@@ -122,7 +122,7 @@ def test_fields_of_equal_tokens_are_close(samples: Path, recorded_flow: dict[int
 def test_two_runs_select_the_same(samples: Path) -> None:
     frames = read(samples / "bunny.mp4", 25)
     settings = Settings(allocation=AllocationSettings(memory="stream"), patches=True)
-    first, second = (run(CudaEngine(settings, Feedback()), frames) for _ in range(2))
+    first, second = (run(CudaEngine(plan_stream(settings), Feedback()), frames) for _ in range(2))
     for one, other in zip(first, second, strict=True):
         for name in ("x", "y", "lod", "score", "age", "fresh", "patches"):
             assert np.array_equal(getattr(one, name), getattr(other, name)), (one.index, name)
@@ -138,14 +138,14 @@ def moving(size: tuple[int, int], count: int, first: int = 0) -> Iterator[Frame]
 
 @pytest.mark.parametrize("size", [(1, 1), (16, 16), (33, 500), (240, 320)])
 def test_any_size(size: tuple[int, int]) -> None:
-    selections = run(CudaEngine(Settings(), Feedback()), list(moving(size, 5)))
+    selections = run(CudaEngine(plan_stream(Settings()), Feedback()), list(moving(size, 5)))
     assert [selection.index for selection in selections] == [0, 1, 2, 3, 4]
     assert all(0 < len(selection) <= 273 for selection in selections)
 
 
 def test_a_change_of_size_is_a_keyframe() -> None:
     frames = [*moving((240, 320), 4), *moving((120, 500), 4, first=4), *moving((240, 320), 2, first=8)]
-    selections = run(CudaEngine(Settings(), Feedback()), frames)
+    selections = run(CudaEngine(plan_stream(Settings()), Feedback()), frames)
     reasons = {selection.index: selection.keyframe for selection in selections if selection.keyframe}
     assert reasons == {0: "first", 4: "size", 8: "size"}
     assert [(s.width, s.height) for s in selections[3:5]] == [(320, 240), (500, 120)]
@@ -156,7 +156,7 @@ def test_a_still_picture_is_given_its_selection_again() -> None:
     still = [Frame(index, index / 25, frame.luma, None) for index in range(8)]
     for memory in ("frame", "stream"):
         settings = Settings(allocation=AllocationSettings(memory=memory))  # type: ignore[arg-type]
-        expected, chosen = (run(kind(settings, Feedback()), still) for kind in (CpuEngine, CudaEngine))
+        expected, chosen = (run(kind(plan_stream(settings), Feedback()), still) for kind in (CpuEngine, CudaEngine))
         for cpu, mine in zip(expected, chosen, strict=True):
             assert tokens(mine) == tokens(cpu)
             assert np.array_equal(mine.age, cpu.age)
@@ -171,7 +171,7 @@ def test_the_hardware_decodes_what_pyav_decodes(clip: str, samples: Path) -> Non
         assert not any("decoded on the CPU" in note for note in stream.header.notes)
         chosen = list(stream)
         assert stream.damage.frames == 0
-    expected = run(CudaEngine(Settings(), Feedback()), read(Path(path), 40))
+    expected = run(CudaEngine(plan_stream(Settings()), Feedback()), read(Path(path), 40))
     for mine, other in zip(chosen, expected, strict=True):
         assert mine.time == other.time
         for name in ("x", "y", "lod", "score", "age", "fresh"):
@@ -269,7 +269,7 @@ def test_gaze_and_attention_reach_the_device(samples: Path) -> None:
     for kind in (CpuEngine, CudaEngine):
         feedback = Feedback()
         feedback.set_gaze((40.0, 200.0))
-        results.append(run(kind(settings, feedback), frames))
+        results.append(run(kind(plan_stream(settings), feedback), frames))
     for cpu, mine in zip(*results, strict=True):
         for name in settings.maps:
             np.testing.assert_allclose(mine.maps[name], cpu.maps[name], atol=1e-5)
@@ -282,7 +282,7 @@ def test_a_gaze_outlives_a_change_of_size() -> None:
     for kind in (CpuEngine, CudaEngine):
         feedback = Feedback()
         feedback.set_gaze((8.0, 8.0))
-        results.append(run(kind(settings, feedback), frames))
+        results.append(run(kind(plan_stream(settings), feedback), frames))
     for cpu, mine in zip(*results, strict=True):
         assert mine.maps["eccentricity"][0, 0] == 0.0
         for name in settings.maps:
@@ -392,8 +392,8 @@ def test_both_engines_answer_the_same(
     maps = ("query", "query:bright", "clip0", "clip12", "text")
     settings = Settings(query=QUERIES[clip], maps=maps, allocation=AllocationSettings(memory=memory))
     frames = read(samples / f"{clip}.mp4", 45)
-    expected = run(CpuEngine(settings, Feedback(), asked(settings)), frames)
-    chosen = run(CudaEngine(settings, Feedback(), asked(settings), recorded_flow.get), frames)
+    expected = run(CpuEngine(plan_stream(settings), Feedback()), frames)
+    chosen = run(CudaEngine(plan_stream(settings), Feedback(), recorded_flow.get), frames)
     share = equal_share(chosen, expected)
     print(f"{clip}, {memory}: {share:.4%} of tokens equal")
     assert share >= EQUAL

@@ -10,13 +10,14 @@ from foveate.cuda.engine import CudaEngine
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.frames import Colour, Source
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.container import ContainerFeed
 
 
 def threads(source: Source) -> list[list[str]]:
-    stages = CudaEngine(Settings(), Feedback()).threads(source, Stage("decode", lambda _: iter(source)))
+    stages = CudaEngine(plan_stream(Settings()), Feedback()).threads(source, Stage("decode", lambda _: iter(source)))
     return [[stage.name for stage in thread] for thread in stages]
 
 

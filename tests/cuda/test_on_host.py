@@ -21,7 +21,8 @@ from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.engine import open_engine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame
-from foveate.pipeline.query.asked import asked, compiled_queries
+from foveate.pipeline.plan import plan_stream
+from foveate.pipeline.query.asked import compiled_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
@@ -130,11 +131,11 @@ def test_both_engines_choose_the_same(
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(MODEL)
     Path("w.toml").write_text(WEIGHTS)
-    monkeypatch.setattr("foveate.pipeline.cascade.loaded.open_detector", lambda settings: dark_is_text)
+    monkeypatch.setattr("foveate.pipeline.plan.open_detector", lambda settings: dark_is_text)
     settings = Settings.model_validate({"change": {"keyframe_interval": 10}, "budget": 100, **CASES[case]})
     frames = read(samples / f"{clip}.mp4", FRAMES)
-    expected = list(steps(CpuEngine(settings, Feedback(), asked(settings)), frames))
-    engine = CudaEngine(settings, Feedback(), asked(settings))
+    expected = list(steps(CpuEngine(plan_stream(settings), Feedback()), frames))
+    engine = CudaEngine(plan_stream(settings), Feedback())
     assert len(engine.notes) == 1
     assert engine.notes[0].startswith("tokens chosen on the CPU: ")
     chosen = list(steps(engine, frames))
@@ -148,18 +149,18 @@ def test_what_is_fed_in_counts_from_the_same_frame(card: bool, samples: Path) ->
     frames = read(samples / "tree.mp4", 16)
     found = []
     for kind in (CudaEngine, CpuEngine):
-        feedback, queries = Feedback(), asked(settings)
-        assert queries is not None
+        feedback, plan = Feedback(), plan_stream(settings)
+        assert plan.queries is not None
         feedback.keyframe_interval = 6
         selections = []
-        for selection in steps(kind(settings, feedback, queries), frames):
+        for selection in steps(kind(plan, feedback), frames):
             selections.append(selection)
             if selection.index == 3:
                 feedback.set_gaze((40.0, 200.0))
                 feedback.set_budget(50)
             if selection.index == 7:
                 feedback.add_attention(7, np.linspace(0, 1, len(selection)))
-                feedback.set_query(("dark",), compiled_queries(queries.encoder, ["dark"]).program)
+                feedback.set_query(("dark",), compiled_queries(plan.queries.encoder, ["dark"]).program)
         found.append(selections)
     same(found[0], found[1], card)
     assert [selection.index for selection in found[0] if selection.keyframe == "periodic"] == [6, 12]
@@ -182,7 +183,9 @@ def test_sizes_change_and_pictures_rest(memory: str, card: bool) -> None:
     settings = Settings.model_validate(
         {"allocation": {"strategy": "adaptive", "memory": memory}, "patches": True, "budget": 8}
     )
-    chosen, expected = (list(steps(kind(settings, Feedback()), frames)) for kind in (CudaEngine, CpuEngine))
+    chosen, expected = (
+        list(steps(kind(plan_stream(settings), Feedback()), frames)) for kind in (CudaEngine, CpuEngine)
+    )
     same(chosen, expected, card)
     reasons = {selection.index: selection.keyframe for selection in chosen if selection.keyframe}
     assert reasons == {0: "first", 13: "size", 16: "size", 18: "size"}
@@ -200,7 +203,7 @@ def test_the_next_frame_is_at_work_while_one_is_chosen(samples: Path, card: bool
                 yield arrived
 
     settings = Settings.model_validate({"allocation": {"strategy": "soft"}})
-    for selection in steps(Watched(settings, Feedback()), read(samples / "tree.mp4", 4)):
+    for selection in steps(Watched(plan_stream(settings), Feedback()), read(samples / "tree.mp4", 4)):
         order.append(f"tokens of {selection.index}")
     begun, chosen = ([order.index(f"{what} {frame}") for frame in range(4)] for what in ("work on", "tokens of"))
     assert all(begun[frame + 1] < chosen[frame] for frame in range(3))
@@ -227,9 +230,11 @@ def test_patches_for_the_device_leave_the_host_where_it_did_not_ask(
     monkeypatch.setattr(on_host, "PatchesOnDevice", Kept)
     wanted: dict[str, Any] = {"allocation": {"strategy": "soft"}, "budget": 30}
     frames = read(samples / "tree.mp4", 4)
-    expected = list(steps(CpuEngine(Settings.model_validate({**wanted, "patches": True}), Feedback()), frames))
+    expected = list(
+        steps(CpuEngine(plan_stream(Settings.model_validate({**wanted, "patches": True})), Feedback()), frames)
+    )
     settings = Settings.model_validate({**wanted, "patches": patches, "device_patches": True})
-    for mine, cpu in zip(steps(CudaEngine(settings, Feedback()), frames), expected, strict=True):
+    for mine, cpu in zip(steps(CudaEngine(plan_stream(settings), Feedback()), frames), expected, strict=True):
         assert np.array_equal(mine.device_patches, cpu.patches)
         assert (mine.patches is not None) == patches
     assert Kept.closed == 1
@@ -239,7 +244,7 @@ def test_an_error_of_a_model_ends_the_engine(card: bool, samples: Path, tmp_path
     (tmp_path / "mine.py").write_text("def broken(rgb):\n    raise RuntimeError('out of ideas')\n")
     settings = Settings.model_validate({"depth": f"{tmp_path / 'mine.py'}:broken", "maps": ("depth",)})
     with pytest.raises(EngineError, match="the depth model failed: RuntimeError: out of ideas"):
-        list(steps(CudaEngine(settings, Feedback()), read(samples / "tree.mp4", 3)))
+        list(steps(CudaEngine(plan_stream(settings), Feedback()), read(samples / "tree.mp4", 3)))
 
 
 @pytest.mark.parametrize(
@@ -259,9 +264,9 @@ def test_the_header_says_where_tokens_are_chosen(
     engine: str, wanted: dict[str, Any], said: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: None)
-    monkeypatch.setattr("foveate.pipeline.cascade.loaded.open_detector", lambda settings: dark_is_text)
+    monkeypatch.setattr("foveate.pipeline.plan.open_detector", lambda settings: dark_is_text)
     settings = Settings.model_validate({"engine": engine, **wanted})
-    opened = open_engine(settings, Feedback(), asked(settings))
+    opened = open_engine(plan_stream(settings), Feedback())
     assert opened.name == "cuda"
     assert opened.notes == ((f"tokens chosen on the CPU: {said}",) if said else ())
 

@@ -14,6 +14,7 @@ from foveate.pipeline.cpu.pyramid import EDGE_CELL, EDGE_REACH, State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.native.distance import edge_distance
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import ChangeSettings, Settings
 
 pytestmark = pytest.mark.gpu
@@ -58,7 +59,7 @@ def frames(kind: str, height: int, width: int, count: int, colour: Colour = BT60
 
 
 def by_cpu(sequence: list[Frame], settings: Settings) -> Iterator[State]:
-    return pyramid(upload(iter(sequence), settings.change), settings, 3)
+    return pyramid(upload(iter(sequence), settings.change), plan_stream(settings), 3)
 
 
 def assert_same_pixels(pixels: Pixels, expected: State, stream: Stream) -> None:

@@ -9,7 +9,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cascade.prior import counted, ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
-from foveate.pipeline.query.asked import asked
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 
@@ -59,7 +59,7 @@ def test_in_stream_memory_a_plain_thing_that_is_asked_for_is_seen_sharply_once()
     for plane, value in ((luma, 76), (cb, 85), (cr, 255)):  # red by BT.601, full range
         plane[64:192, 96:224] = value
     settings = Settings(query=("red",), budget=60, allocation={"memory": "stream"})
-    engine = CpuEngine(settings, Feedback(), asked(settings))
+    engine = CpuEngine(plan_stream(settings), Feedback())
     frames = (Frame(index, index / 25, luma, (cb, cr), Colour("bt601", True)) for index in range(20))
     sharp, sent = np.zeros((15, 20), np.bool_), []
     for step in engine.cascade(engine.pyramid(engine.upload(frames))):

@@ -8,6 +8,7 @@ from foveate.pipeline.channels import BY_NAME, CHANNELS, OPTIONAL_CHANNELS
 from foveate.pipeline.cpu.pyramid import pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 SPEC40 = (
@@ -37,7 +38,7 @@ def test_a_change_spreads_no_farther_than_the_table_says(name, level):
     for luma in (before, after):
         frame = Frame(0, 0.0, luma, None, Colour("bt601", True))
         plain = Settings(analysis_level=level)
-        (state,) = pyramid(upload([frame], plain.change), plain, 1)
+        (state,) = pyramid(upload([frame], plain.change), plan_stream(plain), 1)
         grids.append(state.grid[name])
     rows, columns = np.nonzero(grids[0] != grids[1])
     reach = BY_NAME[name].reach

@@ -21,6 +21,7 @@ from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.cpu.upper import UpperLevels, halved
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 
@@ -39,8 +40,9 @@ def selections(width, height, count=1, feedback=None, **options):
     """What the CPU engine selects from noise."""
     chosen = Settings(**options)
     frames = noise(width, height, count=count)
-    states = pyramid(upload(frames, chosen.change), chosen, 2)
-    for step in cascade(states, chosen, feedback or Feedback()):
+    plan = plan_stream(chosen)
+    states = pyramid(upload(frames, chosen.change), plan, 2)
+    for step in cascade(states, plan, feedback or Feedback()):
         yield step.selection
 
 
@@ -134,11 +136,11 @@ def test_another_budget_mid_stream_makes_tokens_coarser_and_finer_again():
 
 
 def test_a_query_keeps_the_picture_covered_by_coarse_tokens():
-    from foveate.pipeline.query.asked import asked
 
     chosen = Settings(budget=20, query=("dark",), allocation={"memory": "stream"})
-    states = pyramid(upload(noise(2000, 1500, count=3), chosen.change), chosen, 2)
-    first, *later = (step.selection for step in cascade(states, chosen, Feedback(), asked(chosen)))
+    plan = plan_stream(chosen)
+    states = pyramid(upload(noise(2000, 1500, count=3), chosen.change), plan, 2)
+    first, *later = (step.selection for step in cascade(states, plan, Feedback()))
     assert holes_and_overlaps(first) == (0, 0)
     assert all(len(selection) <= 20 for selection in later)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from foveate.pipeline.cpu.pyramid import pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import CacheSettings, ChangeSettings, Settings
 
 LOCAL = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
@@ -16,7 +17,7 @@ LOCAL = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
 def states(frames, copies=3, **change):
     """The States of ``frames``, one at a time."""
     plain = Settings(change=ChangeSettings(cut_share=1.0, cut_histogram=1.0, **change), cache=CacheSettings())
-    return pyramid(upload(frames, plain.change), plain, copies)
+    return pyramid(upload(frames, plain.change), plan_stream(plain), copies)
 
 
 def padded(plane, side):
@@ -155,10 +156,12 @@ def test_incremental_equals_a_rebuild_at_every_analysis_level(height, width, lev
     rng = np.random.default_rng(seed)
     plain = Settings(analysis_level=level, change=ChangeSettings(cut_share=1.0, cut_histogram=1.0))
     texture, last = Texture(), None
-    for last in pyramid(upload(some_frames(rng, height, width, False, Colour(), 6), plain.change), plain, 1):
+    for last in pyramid(
+        upload(some_frames(rng, height, width, False, Colour(), 6), plain.change), plan_stream(plain), 1
+    ):
         texture.write(last.update)
     whole = Frame(0, 0.0, texture.planes[0], (texture.planes[1], texture.planes[2]), Colour())
-    (fresh,) = pyramid(upload([whole], plain.change), plain, 1)
+    (fresh,) = pyramid(upload([whole], plain.change), plan_stream(plain), 1)
     for name in LOCAL:
         np.testing.assert_allclose(last.grid[name], fresh.grid[name], atol=1e-6, err_msg=name)
     for mine, anew in zip(last.errors, fresh.errors, strict=True):
@@ -184,7 +187,7 @@ def test_no_motion_is_known_across_a_cut_and_none_where_a_keyframe_only_rewrites
     plain = Settings(change=ChangeSettings(keyframe_interval=1))
     updates = list(upload(frames, plain.change))
     assert [update.keyframe for update in updates] == ["first", "cut", "periodic"]
-    assert [state.grid["motion"].max() for state in pyramid(updates, plain, 1)] == [0, 0, 0]
+    assert [state.grid["motion"].max() for state in pyramid(updates, plan_stream(plain), 1)] == [0, 0, 0]
 
 
 def test_edge_distance_counts_cells_to_the_nearest_edge():

@@ -140,6 +140,22 @@ def test_a_linear_scorer_needs_its_file_and_only_it(samples, tmp_path):
         first(clip, score={"scorer": "linear", "weights": str(file)})
 
 
+def test_the_file_of_weights_is_read_once(samples, tmp_path):
+    """What is asked of a stream while it runs does not depend on a file that is deleted meanwhile."""
+    file = tmp_path / "w.toml"
+    file.write_text("[weights]\nedges = 1\nclip3 = 1\n")
+    chosen = {"scorer": "linear", "weights": str(file)}
+    with open_stream(str(samples / "pedestrians.mp4"), source={"frames": 6}, score=chosen) as stream:
+        next(stream)
+        file.unlink()
+        stream.set_budget(50)
+        stream.set_keyframe_interval(4)
+        stream.set_query(["red"])
+        rest = list(stream)
+    assert len(rest) == 5
+    assert 0 < len(rest[-1]) <= 50
+
+
 def test_the_second_look_starts_where_the_first_found_most(samples):
     clip, names = samples / "pedestrians.mp4", ("score", "eccentricity", "pass1_score")
     once = first(clip, maps=names[:2]).maps

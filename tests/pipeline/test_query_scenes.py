@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
-from foveate.pipeline.query.asked import asked
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 WIDTH, HEIGHT = 1280, 720
@@ -168,7 +168,7 @@ CASES = [
 
 def select(scene, queries, count):
     settings = Settings(engine="cpu", query=tuple(queries), maps=("query",) if queries else ())
-    engine = CpuEngine(settings, Feedback(), asked(settings))
+    engine = CpuEngine(plan_stream(settings), Feedback())
     steps = engine.cascade(engine.pyramid(engine.upload(scene.frames(count))))
     return [step.selection for step in steps][-1]
 

@@ -18,6 +18,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 CLIP = Path(__file__).parents[2] / "sample_videos" / "pedestrians.mp4"
@@ -52,7 +53,7 @@ def pictures(events, seed):
 def spent(events, seed, averages=None, **settings):
     """Tokens and extras of each frame. ``averages``: those to change to, by the frame behind which that is said."""
     chosen, feedback = Settings(**settings), Feedback()
-    engine = CpuEngine(chosen, feedback)
+    engine = CpuEngine(plan_stream(chosen), feedback)
     selections = []
     for step in engine.cascade(engine.pyramid(engine.upload(pictures(events, seed)))):
         if len(selections) in (averages or {}):

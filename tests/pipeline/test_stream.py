@@ -16,6 +16,7 @@ from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError, SettingsError, SinkError
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import AllocationSettings, CacheSettings, ChangeSettings, ScoreSettings, Settings
 
 STREAM = AllocationSettings(memory="stream")
@@ -23,7 +24,7 @@ STREAM = AllocationSettings(memory="stream")
 
 def select(pictures, settings=None, feedback=None):
     """The Selections of luma pictures, without threads."""
-    engine = CpuEngine(settings or Settings(), feedback or Feedback())
+    engine = CpuEngine(plan_stream(settings or Settings()), feedback or Feedback())
     frames = (Frame(i, i / 25, picture, None, Colour("bt601", True)) for i, picture in enumerate(pictures))
     for step in engine.cascade(engine.pyramid(engine.upload(frames))):
         yield step.selection

@@ -27,6 +27,7 @@ from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cpu import cascade as cpu_cascade
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 SAMPLES = Path(__file__).parents[2] / "sample_videos"
@@ -43,7 +44,7 @@ def frames_of(name):
 def errors(frames, memory, budget):
     """The squared error that the reader is left with, by frame; a sample of halved chroma counts as one of luma."""
     allocation = {"memory": memory, "min_gain": 0.0}
-    engine = CpuEngine(Settings(budget=budget, allocation=allocation, **_PLAIN), Feedback(), None)
+    engine = CpuEngine(plan_stream(Settings(budget=budget, allocation=allocation, **_PLAIN)), Feedback())
     reader = ReaderPicture([plane.shape for plane in (frames[0].luma, *frames[0].chroma)])
     for step, frame in zip(engine.cascade(engine.pyramid(engine.upload(iter(frames)))), frames, strict=True):
         planes = (frame.luma, *frame.chroma)
@@ -106,7 +107,7 @@ def solved_in(frames, settings):
     solved = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu_cascade, "strategy", lambda chosen: Watched(chosen.min_gain, chosen.merge, solved))
-        engine = CpuEngine(settings, Feedback(), None)
+        engine = CpuEngine(plan_stream(settings), Feedback())
         for _ in engine.cascade(engine.pyramid(engine.upload(frames))):
             pass
     return solved

@@ -8,7 +8,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu import cascade as cpu_cascade
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
-from foveate.pipeline.query.asked import asked
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 HEIGHT, WIDTH, SIDE, CELL = 480, 640, 224, 16
@@ -40,7 +40,7 @@ def test_what_moved_on_is_not_seen_where_it_was(monkeypatch):
     It is 9 cells in a thousand; where nothing is done about what was left, 157.
     """
     settings = Settings(query=("moving",), budget=34, allocation={"memory": "stream"})
-    engine = CpuEngine(settings, Feedback(), asked(settings))
+    engine = CpuEngine(plan_stream(settings), Feedback())
     scene, chroma = list(walk()), np.full((HEIGHT // 2, WIDTH // 2), 128, np.uint8)
     frames = (Frame(at, at / 25, luma, (chroma, chroma), Colour("bt601", True)) for at, (luma, *_) in enumerate(scene))
     readers, made = [], cpu_cascade.Reader

@@ -13,7 +13,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu import cascade as cpu_cascade
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
-from foveate.pipeline.query.asked import asked
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
 
 HEIGHT, WIDTH = 240, 320
@@ -80,7 +80,7 @@ class Seen:
     def __init__(self, pictures, monkeypatch, **settings):
         allocation = {"memory": "stream", **settings.pop("allocation", {})}
         chosen = Settings(allocation=allocation, **settings)
-        engine = CpuEngine(chosen, Feedback(), asked(chosen))
+        engine = CpuEngine(plan_stream(chosen), Feedback())
         frames = (
             Frame(at, at / 25, luma, (_CHROMA, _CHROMA), Colour("bt601", True)) for at, luma in enumerate(pictures)
         )

@@ -24,6 +24,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Colour, Frame, Moment
+from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.text.boxes import Box
@@ -61,7 +62,7 @@ class WhiteIsText:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> WhiteIsText:
     finder = WhiteIsText()
-    monkeypatch.setattr("foveate.pipeline.cascade.loaded.open_detector", lambda settings: finder)
+    monkeypatch.setattr("foveate.pipeline.plan.open_detector", lambda settings: finder)
     return finder
 
 
@@ -83,7 +84,7 @@ def frames(count: int, live: bool = False, speed: int = SPEED) -> Iterator[Frame
 
 
 def chosen(shown: Iterator[Frame], **settings: Any) -> Iterator[Selection]:
-    engine = CpuEngine(Settings.model_validate({"text": "ocr", "maps": ("text",), **settings}), Feedback())
+    engine = CpuEngine(plan_stream(Settings.model_validate({"text": "ocr", "maps": ("text",), **settings})), Feedback())
     for step in engine.cascade(engine.pyramid(engine.upload(shown))):
         yield step.selection
 
@@ -213,8 +214,12 @@ def test_it_does_not_look_before_text_is_asked_for(stand_in: WhiteIsText, clip: 
         ({"query": ("text",), "text": "strokes"}, False),
     ],
 )
-def test_a_detector_is_loaded_only_where_text_may_be_read(settings: dict[str, Any], detects: bool) -> None:
-    assert Settings.model_validate({"text": "ocr", **settings}).detects_text is detects
+def test_a_detector_is_loaded_only_where_text_may_be_read(
+    settings: dict[str, Any], detects: bool, stand_in: WhiteIsText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foveate.pipeline.plan.asked", lambda settings: None)  # which would load open_clip's model
+    plan = plan_stream(Settings.model_validate({"text": "ocr", **settings}))
+    assert plan.detector is (stand_in if detects else None)
 
 
 def test_strokes_are_not_counted_where_the_detector_alone_is_read(

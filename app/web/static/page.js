@@ -131,7 +131,6 @@ function showOne(source) {
   const pause = find("pause");
   pause.setAttribute("aria-pressed", String(source.paused));
   pause.textContent = source.paused ? "Resume" : "Pause";
-  find("asking").hidden = !source.asks;
   const words = source.encoder === "attributes" ? "Colours, dark, bright, moving, still, text, places, sizes. " : "";
   const help = `${words}Commas between several; a minus sign before what to look away from; empty for none.`;
   if (find("query-help").textContent !== help) find("query-help").textContent = help;
