@@ -1,11 +1,11 @@
-"""Whether text is read better from tokens of a stride between the LODs, or of unequal strides. Needs foveate[ocr]:
+"""Whether tokens between the LODs are worth having: words read by OCR, and PSNR. Needs foveate[ocr]:
 
 python -m foveate.bench.cases.strides --out strides.json
 
-An experiment beside the product: whole frames are resized to the budget's samples, whose strides across and down are in
-the ratio that is named (box means, as an anisotropic filter takes them; 4:1 keeps the rows of a line of text and gives
-up columns), and compared with Foveate's own tokens, whose strides are 1, 2, 4, 8 and 16 alike. The clips are drawn, so
-the words are known.
+An experiment beside the product, whose tokens have strides of 1, 2, 4, 8 and 16, alike across and down. Compared with
+them are whole frames resized to the budget's samples at one stride (box means; across and down in the ratio that is
+named), and trees whose tokens may be wider than high or higher than wide, or lie on cells of other sizes: see
+peers/between.py. The texts are drawn, so the words are known; those of the second seed are held out.
 """
 
 from __future__ import annotations
@@ -14,55 +14,75 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import cv2
 import numpy as np
 import tyro
 from tyro.conf import arg
 
+from foveate.bench.case import Clip
+from foveate.bench.cases.quality import clip_quality
 from foveate.bench.cases.words import measure_words
-from foveate.bench.entry import guarded
+from foveate.bench.clips import sample_folder
+from foveate.bench.entry import check_least, guarded
 from foveate.bench.footage import CELL, Footage, Plane
+from foveate.bench.peers.between import between
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import Method, Sent, of_mask
-from foveate.pipeline.painting import Interpolation
+from foveate.bench.scenes.text import SEED
+from foveate.bench.suites.jobs import Job
+from foveate.bench.table import standard_error
 
-_ENLARGED: Final[Mapping[Interpolation, int]] = {"bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
-_RATIOS: Final = {"4:1": 4.0, "2:1": 2.0, "1:1": 1.0, "1:2": 0.5, "1:4": 0.25}  # strides across : down
+_RATIOS: Final = {"2:1": 2.0, "1:1": 1.0, "1:2": 0.5}  # strides across : down
+_SCENES: Final = ("scroll", "terminal", "slides", "street")
+_CLIPS: Final = ("pedestrians", "bunny")
 
 
 def strides(
     out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
-    scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help="Scenes of text.")] = ("scroll", "terminal"),
+    scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help="Scenes of text.")] = _SCENES,
+    seeds: Annotated[tuple[int, ...], arg(metavar="N ...", help="What the texts are drawn with.")] = (SEED, SEED + 1),
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
-    frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
-    every: Annotated[int, arg(metavar="N", help="Read the last of every N frames.")] = 20,
+    frames: Annotated[int, arg(metavar="N", help="Frames of each text, and at most of each sample clip.")] = 30,
+    every: Annotated[int, arg(metavar="N", help="Read the last of every N frames.")] = 15,
 ) -> None:
-    """Count the words that an OCR model reads at one stride for the whole frame, and in Foveate's tokens."""
-    measure_words("strides", scenes, methods(), budget, frames, every, out)
+    """Count the words that an OCR model reads, and take the PSNR of the sample clips."""
+    check_least(1, frames=frames, budget=budget)
+    clips = (Clip(name, sample_folder() / f"{name}.mp4") for name in _CLIPS)
+    jobs = [Job(clip.name, partial(clip_quality, clip, methods(), budget, frames)) for clip in clips]
+    record = measure_words("strides", scenes, methods(), budget, frames, every, out, seeds, jobs)
+    standard_error().print(psnr_table(record))
 
 
 def methods() -> dict[str, Method]:
-    """Every ratio with either enlargement; then Foveate."""
-    found: dict[str, Method] = {}
-    for interpolation in _ENLARGED:
-        for name, ratio in _RATIOS.items():
-            found[f"one stride, {name}, {interpolation}"] = partial(one_stride, ratio, interpolation)
-        for memory in ("frame", "stream"):
-            allocation = {"memory": memory, "interpolation": interpolation}
-            found[f"Foveate, {memory}, {interpolation}"] = partial(ours, {"allocation": allocation})
-    return found
+    """Whole frames at one stride, Foveate, and trees."""
+    found: dict[str, Method] = {f"one stride, {name}": partial(one_stride, ratio) for name, ratio in _RATIOS.items()}
+    for memory in ("frame", "stream"):
+        found[f"Foveate, {memory}"] = partial(ours, {"allocation": {"memory": memory}})
+    return found | between()
 
 
-def one_stride(ratio: float, interpolation: Interpolation, footage: Footage, budget: int) -> Iterator[Sent]:
+def psnr_table(record: Mapping[str, Any]) -> str:
+    """One row per method, one column per sample clip: mean PSNR of luma, and that of the worst frame, in dB."""
+    cases = {(case["method"], case["clip"]): case for case in record["cases"] if "psnr_luma" in case}
+    methods, clips = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
+    lines = [f"| PSNR, dB | {' | '.join(clips)} |", "|---" * (len(clips) + 1) + "|"]
+    for method in methods:
+        held = (cases[method, clip] for clip in clips)
+        figures = (f"{case['psnr_luma']:.1f} ({case['psnr_luma_least']:.1f})" for case in held)
+        lines.append(f"| {method} | {' | '.join(figures)} |")
+    return "\n".join(lines) + "\n"
+
+
+def one_stride(ratio: float, footage: Footage, budget: int) -> Iterator[Sent]:
     """The whole frame resized to at most ``budget`` patches, its stride across ``ratio`` times that down."""
     height, width = footage.pictures[0].luma.shape
     rows, columns = patches_of(height, width, ratio, budget)
     whole = of_mask((), np.ones(footage.grid, np.bool_)).tokens
     for picture in footage.pictures:
         planes = (
-            _resized(plane, rows * CELL >> halved, columns * CELL >> halved, interpolation)
+            _resized(plane, rows * CELL >> halved, columns * CELL >> halved)
             for plane, halved in zip(picture.planes, (0, 1, 1), strict=True)
         )
         yield Sent(tuple(planes), whole, rows * columns / len(whole))
@@ -78,11 +98,11 @@ def patches_of(height: int, width: int, ratio: float, budget: int) -> tuple[int,
     return rows, min(budget // rows, most[1])
 
 
-def _resized(plane: Plane, rows: int, columns: int, interpolation: Interpolation) -> Plane:
-    """Box means over each sample, enlarged again."""
+def _resized(plane: Plane, rows: int, columns: int) -> Plane:
+    """Box means over each sample, enlarged again bilinearly."""
     size = min(columns, plane.shape[1]), min(rows, plane.shape[0])
     small = cv2.resize(plane, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(cv2.resize(small, plane.shape[::-1], interpolation=_ENLARGED[interpolation]), np.uint8)
+    return np.asarray(cv2.resize(small, plane.shape[::-1], interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 def main(arguments: Sequence[str]) -> int:

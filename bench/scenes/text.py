@@ -17,7 +17,7 @@ Rgb = NDArray[np.uint8]  # [540, 960, 3]
 Written = tuple[Rgb, tuple[str, ...]]  # a frame, and the words that are wholly inside it
 
 WIDTH, HEIGHT = 960, 540
-_SEED = 11
+SEED: Final = 11
 _HELD = 20  # frames for which a slide or a caption stays
 _VOCABULARY: Final = """
 anchor basket bridge candle carbon circle copper corner cotton desert dinner double engine fabric figure
@@ -33,12 +33,12 @@ class TextScene:
     """A clip that is drawn: how, in words, and its frames, of which it has as many as are asked for."""
 
     how: str
-    frames: Callable[[int], Iterator[Written]]
+    frames: Callable[..., Iterator[Written]]  # (frames, seed=SEED)
 
 
-def slides(frames: int) -> Iterator[Written]:
+def slides(frames: int, seed: int = SEED) -> Iterator[Written]:
     """A white page with a heading and six lines; another one every 20 frames."""
-    draw = _Words()
+    draw = _Words(seed)
     for start in range(0, frames, _HELD):
         page = _page("white")
         told = _line(page, draw.take(3), 60, 50, 44, "navy")
@@ -47,9 +47,9 @@ def slides(frames: int) -> Iterator[Written]:
         yield from [(np.asarray(page[0]), told)] * min(_HELD, frames - start)
 
 
-def scroll(frames: int) -> Iterator[Written]:
+def scroll(frames: int, seed: int = SEED) -> Iterator[Written]:
     """A page of lines of 20 pixels, on which the view moves down by 2 pixels a frame."""
-    draw, height = _Words(), 2 * frames + HEIGHT + 40
+    draw, height = _Words(seed), 2 * frames + HEIGHT + 40
     page = _page("white", height)
     rows = [(top, _line(page, draw.take(8), 50, top, 20, "black")) for top in range(20, height - 40, 36)]
     picture = np.asarray(page[0])
@@ -59,9 +59,9 @@ def scroll(frames: int) -> Iterator[Written]:
         yield picture[top : top + HEIGHT].copy(), tuple(word for words in told for word in words)
 
 
-def captions(frames: int) -> Iterator[Written]:
+def captions(frames: int, seed: int = SEED) -> Iterator[Written]:
     """A textured background that moves by 3 pixels a frame, and two lines of white on black, new every 20 frames."""
-    draw, background = _Words(), _grain(WIDTH + 3 * frames)
+    draw, background = _Words(seed), _grain(WIDTH + 3 * frames, seed)
     told: tuple[str, ...] = ()
     lines: list[list[str]] = []
     for index in range(frames):
@@ -73,9 +73,9 @@ def captions(frames: int) -> Iterator[Written]:
         yield np.asarray(page[0]), told
 
 
-def terminal(frames: int) -> Iterator[Written]:
+def terminal(frames: int, seed: int = SEED) -> Iterator[Written]:
     """Light words on a dark page, 16 pixels high, to which a line comes every third frame; all move up when full."""
-    draw, rows = _Words(), 21
+    draw, rows = _Words(seed), 21
     lines = [draw.take(8) for _ in range(rows - 8)]
     for index in range(frames):
         if index % 3 == 0:
@@ -89,10 +89,10 @@ def terminal(frames: int) -> Iterator[Written]:
         yield np.asarray(page[0]), told
 
 
-def street(frames: int) -> Iterator[Written]:
+def street(frames: int, seed: int = SEED) -> Iterator[Written]:
     """Boards with words of 18 to 34 pixels on a textured wall; all moves by 1 pixel a frame."""
-    draw, width = _Words(), WIDTH + frames
-    page = _drawing(_grain(width))
+    draw, width = _Words(seed), WIDTH + frames
+    page = _drawing(_grain(width, seed))
     boards = []
     for place in range(24):
         left, top, size = 20 + place % 6 * 175, 20 + place // 6 * 130, 18 + place % 5 * 4
@@ -117,8 +117,8 @@ _Colour = str | tuple[int, int, int]
 class _Words:
     """Draws words, seeded."""
 
-    def __init__(self) -> None:
-        self._generator = np.random.default_rng(_SEED)
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
         self._known = _VOCABULARY.split()
 
     def take(self, count: int) -> list[str]:
@@ -151,8 +151,8 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
 
-def _grain(width: int) -> Rgb:
+def _grain(width: int, seed: int) -> Rgb:
     """A smooth coloured texture, uint8[540, width, 3]."""
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(seed)
     coarse = generator.uniform(40, 200, (HEIGHT // 14, width // 14, 3)).astype(np.float32)
     return np.clip(cv2.resize(coarse, (width, HEIGHT), interpolation=cv2.INTER_CUBIC), 0, 255).astype(np.uint8)

@@ -48,7 +48,7 @@ class _Held:
             self._footage = read_footage(self._clip.path, self._plan.frames)
             self._frames = read_frames(self._clip.path, self._plan.frames)
         base, variants = self._plan.settings, with_default(group, self._plan.settings)
-        trees = {each.value: self._tree(each, memory) for each in variants}
+        trees = {each.value: self._tree(group, each, memory) for each in variants}
         settings = {value: Settings.model_validate(tree) for value, tree in trees.items()}
         costs = in_turns(dict.fromkeys(settings, self._frames), settings, self._plan.repeats)
         about = clip_record(self._clip, len(self._footage.pictures))
@@ -62,6 +62,7 @@ class _Held:
                 "clip": self._clip.name,
                 "memory": memory,
                 "options": each.options,
+                "also": dict(group.also),
                 "weights": each.weights,
             }
             | _merged(self._quality(settings[each.value]), costs[each.value])
@@ -69,9 +70,9 @@ class _Held:
             for each in variants
         ]
 
-    def _tree(self, variant: Variant, memory: Memory) -> dict[str, Any]:
+    def _tree(self, group: Group, variant: Variant, memory: Memory) -> dict[str, Any]:
         tree = _over(self._plan.settings.model_dump(), {"allocation": {"memory": memory}})
-        tree = _over(tree, variant.options)
+        tree = _over(_over(tree, group.also), variant.options)
         if variant.weights is not None:
             file = self._folder / f"{variant.value}.toml"
             file.write_text(_toml(variant.weights))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from foveate.pipeline.settings import Settings
@@ -19,17 +20,26 @@ class Variant(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Values of one thing. ``setting``: its dotted key; the default's value is tried whether it is named or not."""
+    """Values of one thing. ``setting``: its dotted key; the default's value is tried whether it is named or not.
+
+    ``also`` is set under all of them: what the setting needs to matter.
+    """
 
     name: str
     setting: str | None
     variants: tuple[Variant, ...]
+    also: Options = MappingProxyType({})
 
 
 def _of(setting: str, *values: Any) -> Group:
     section, _, key = setting.rpartition(".")
     named = [Variant(_text(value), {section: {key: value}} if section else {key: value}) for value in values]
     return Group(setting, setting, tuple(named))
+
+
+def _scored(setting: str, *values: Any) -> Group:
+    """Values of a setting that does nothing while there is no score."""
+    return _of(setting, *values)._replace(name=f"{setting}, score on", also={"score": {"enabled": True}})
 
 
 def _text(value: Any) -> str:
@@ -69,13 +79,13 @@ GROUPS: Final[tuple[Group, ...]] = (
     _of("change.noise", 0.0, 1.0, 1.5, 2.0, 3.0),
     _of("change.keyframe_interval", 10, 30, 100, NEVER),
     _of("score.enabled", None, True),
-    _of("score.floor", 0.01, 0.02, 0.05, 0.1, 0.3, 1.0),
+    _scored("score.floor", 0.01, 0.02, 0.05, 0.1, 0.3, 1.0),
     _of("allocation.min_gain", 16.0, 64.0, 256.0),
     _of("allocation.interpolation", "bilinear", "bicubic"),
-    _of("cache.enabled", True, False),
-    _of("cache.flow_level", 2, 3),
-    _of("cache.blend", 0.0, 0.3, 0.6),
-    _of("analysis_level", 0, 1, 2),
+    _scored("cache.enabled", True, False),
+    _scored("cache.flow_level", 2, 3),
+    _scored("cache.blend", 0.0, 0.3, 0.6),
+    _scored("analysis_level", 0, 1, 2),
     _of("allocation.strategy", "rate_distortion", "foveated", "three_stage", "five_stage"),
     _groups_of_channels(),
 )

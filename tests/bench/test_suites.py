@@ -89,7 +89,7 @@ def test_each_variant_is_a_setting_that_there_is() -> None:
 
 
 def test_the_default_is_among_the_values_whatever_it_is() -> None:
-    (group,) = (group for group in GROUPS if group.name == "score.floor")
+    (group,) = (group for group in GROUPS if group.name == "score.floor, score on")
     settings = Settings.model_validate({"score": {"floor": 0.07}})
     assert with_default(group, settings)[0].value == default_of(group, settings) == "0.07"
 

@@ -34,7 +34,7 @@ def test_the_strides_are_in_the_ratio() -> None:
 
 def test_every_method_has_a_name_of_its_own() -> None:
     names = list(methods())
-    assert len(names) == 2 * (5 + 2)
+    assert len(names) == 3 + 2 + 2 * 6
     assert all(one != other for one, other in itertools.combinations(names, 2))
 
 
@@ -44,7 +44,7 @@ def test_a_ratio_of_four_keeps_rows_and_gives_up_columns(footage_of: Make) -> No
     standing = np.tile(np.arange(512) // 2 % 2 * 255, (256, 1)).astype(np.uint8)
     spread = []
     for luma in (lying, standing):
-        (sent,) = one_stride(4.0, "bilinear", footage_of(luma), 128)
+        (sent,) = one_stride(4.0, footage_of(luma), 128)
         assert sent.size == 16 * 8
         spread.append(float(sent.planes[0].std()))
     assert spread[0] == pytest.approx(127.5)
