@@ -50,7 +50,7 @@ def test_a_plain_picture_takes_one_token_and_then_none_with_stream_memory(footag
 
 
 def test_larger_cells_are_taken_where_they_leave_less(footage_of: Make) -> None:
-    """Grey blocks of 6 pixels, 384 x 384 in all, for 256 tokens: as many cells of 24 pixels cover it, LOD 0 does not."""
+    """Blocks of 6 pixels, 384 x 384 in all, for 256 tokens: as many cells of 24 pixels cover it; LOD 0 does not."""
     noise = np.random.default_rng(3).integers(0, 255, (64, 64)).astype(np.uint8)
     luma = noise.repeat(6, axis=0).repeat(6, axis=1)
     footage = footage_of(luma)
