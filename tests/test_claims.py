@@ -1,4 +1,4 @@
-"""The figures of docs/claims.md and docs/defaults.md are those of bench/results, and their commands are there."""
+"""Marked figures of the pages are those of bench/results; commands of docs/claims.md and docs/defaults.md are there."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from foveate.app.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
+MARKED = ("README.md", "bench/README.md", "docs/claims.md")
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("claims", "defaults")}
 MARK = re.compile(r"(\S+)<!-- = (\S+) / (.+?) / (\S+) -->")
 
@@ -24,10 +25,11 @@ TO_COME = {("gpu_fetches_h200", None), ("gpu_torch_h200", "times_faster_than_pla
 
 
 def marks() -> Iterator[tuple[str, str, str, str]]:
-    """What stands in the page claims, the record's name, the place in it, and the format."""
-    for found in MARK.finditer(PAGES["claims"]):
-        said, record, place, form = found.groups()
-        yield said.lstrip("("), record, place, form
+    """What stands in a page, the record's name, the place in it, and the format."""
+    for page in MARKED:
+        for found in MARK.finditer((ROOT / page).read_text(encoding="utf-8")):
+            said, record, place, form = found.groups()
+            yield said.lstrip("("), record, place, form
 
 
 def number(record: dict[str, Any], place: str) -> float | None:
