@@ -115,7 +115,10 @@ class SourceInfo:
     sample_aspect: float = 1.0  # width of a pixel / its height; reported, not applied
     codec: str = ""
     pixel_format: str = ""
-    notes: tuple[str, ...] = ()  # e.g. "interlaced", "times made up from the declared rate"
+    mirrored: bool = False  # by its metadata; already applied
+    interlaced: bool = False
+    decoded_on_cpu: str | None = None  # with engine cuda: why the GPU does not decode it
+    notes: tuple[str, ...] = ()  # for people, e.g. "interlaced", "times made up from the declared rate"
 
 
 @dataclass(slots=True)

@@ -66,8 +66,8 @@ def _case(clip: Path, frames: int, count: int, level: int) -> dict[str, Any]:
 
     def select() -> int:
         with open_stream(str(clip), engine="cuda", analysis_level=level) as stream:
-            if any("decoded on the CPU" in note for note in stream.header.notes):
-                raise RedCheckError(f"{clip.name} was decoded on the CPU: {stream.header.notes[-1]}")
+            if stream.info.decoded_on_cpu is not None:
+                raise RedCheckError(f"{clip.name} was decoded on the CPU: {stream.info.decoded_on_cpu}")
             seen = sum(1 for _ in stream)
             reports[:] = stream.report()
         return seen

@@ -58,7 +58,7 @@ def on_device(source: Source, address: str, settings: SourceSettings) -> Source:
     if feed is None:
         note = f"decoded on the CPU: {problem}"
         _LOG.warning("%s: %s", source.info.name, note)
-        source.info = replace(source.info, notes=(*source.info.notes, note))
+        source.info = replace(source.info, decoded_on_cpu=problem, notes=(*source.info.notes, note))
         return source
     colour = next(iter(source)).colour
     source.close()
@@ -68,7 +68,7 @@ def on_device(source: Source, address: str, settings: SourceSettings) -> Source:
 def _problem(info: SourceInfo, address: str) -> str | None:
     if not Path(address).is_file():
         return "not one file"
-    if info.rotation or "mirrored" in info.notes:
+    if info.rotation or info.mirrored:
         return TURNED
     if info.frames == 1:
         return "a single picture"
@@ -150,7 +150,7 @@ class DeviceSource:
                 self._reader.pass_over(picture.frame)
 
     def _skipper(self) -> Skipper | None:
-        feed = None if "interlaced" in self.info.notes else self._feed.again()
+        feed = None if self.info.interlaced else self._feed.again()
         if feed is None:
             return None
         skipper = Skipper(feed, self._sampling, self._first, self._nominal, self.damage)
@@ -342,7 +342,7 @@ class DeviceSource:
     def _note_loss(self, missing: int) -> None:
         """Once everything is through: why there are fewer pictures than there should be, if so."""
         reason = self._feed.shortfall()
-        if reason is None and missing > 0 and "interlaced" not in self.info.notes:
+        if reason is None and missing > 0 and not self.info.interlaced:
             reason = "pictures could not be decoded"
         if reason is not None and reason not in self.damage.messages:
             announced = (self._feed.frames or 0) - len(self._dropped)

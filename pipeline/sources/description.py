@@ -43,6 +43,8 @@ def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) 
         sample_aspect=1 / aspect if orientation.transpose else aspect,
         codec=feed.decoder.name,
         pixel_format=decoded.format.name,
+        mirrored=_is_mirrored(opening),
+        interlaced=bool(decoded.interlaced_frame),
         notes=(
             *_beginning_notes(opening),
             *_time_notes(feed, times, lone),
@@ -74,6 +76,11 @@ def _time_notes(feed: Feed, times: Times, lone: bool) -> list[str]:
     return [f"times made up from the {origin}, {feed.rate:g} frames per second"]
 
 
+def _is_mirrored(opening: Opening) -> bool:
+    """Whether what is yielded is mirrored as the metadata say."""
+    return opening.shown.orientation.lacking is None and opening.shown.orientation.mirrored
+
+
 def _geometry_notes(feed: Feed, opening: Opening) -> list[str]:
     notes, crop, orientation = [], feed.geometry.crop, opening.shown.orientation
     if crop is not None:
@@ -85,7 +92,7 @@ def _geometry_notes(feed: Feed, opening: Opening) -> list[str]:
             notes.append(f"{cropping} not applied: it is {opening.decoded.width}x{opening.decoded.height}")
     if orientation.lacking is not None:
         notes.append(f"{orientation.lacking} not applied")
-    elif orientation.mirrored:
+    elif _is_mirrored(opening):
         notes.append("mirrored")
     return notes
 

@@ -204,12 +204,12 @@ def card(library: Any, monkeypatch: pytest.MonkeyPatch) -> Card:
     return stand_in
 
 
-def decoded(path: Path, card: Card, notes: tuple[str, ...] = (), **asked: Any) -> tuple[list[float], DeviceSource]:
+def decoded(path: Path, card: Card, interlaced: bool = False, **asked: Any) -> tuple[list[float], DeviceSource]:
     """The times of all frames that are looked at, in seconds."""
     settings = SourceSettings(**asked)
     opened = open_source(str(path), settings)
     opened.close()
-    info = replace(opened.info, notes=(*opened.info.notes, *notes))
+    info = replace(opened.info, interlaced=interlaced)
     source = DeviceSource(ContainerFeed(path, settings), info, Colour(), settings)
     found = [frame.seconds for frame in source]
     source.close()
@@ -291,7 +291,7 @@ def test_what_is_not_looked_at_is_not_decoded(
 
 
 def test_interlaced_video_is_decoded_through(card: Card, clip: Path) -> None:
-    found, _ = decoded(clip, card, ("interlaced",), every=7)
+    found, _ = decoded(clip, card, interlaced=True, every=7)
     assert found == pytest.approx(WHOLE[::7])
     assert card.by_packet == []  # but ahead
 

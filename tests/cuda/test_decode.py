@@ -170,6 +170,6 @@ def test_a_fall_back_warns_once_and_is_noted(samples: Path, caplog: pytest.LogCa
         same = on_device(source, str(samples / "tree.mp4"), SourceSettings())
     assert same is source
     assert not isinstance(same, DeviceSource)
-    assert source.info.notes[-1].startswith("decoded on the CPU: ")
+    assert source.info.notes[-1] == f"decoded on the CPU: {source.info.decoded_on_cpu}"
     assert len(caplog.records) == 1
     source.close()

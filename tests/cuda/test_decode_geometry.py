@@ -49,9 +49,9 @@ def problem_of(path: Path) -> str | None:
     """Why the pictures of a file are decoded on the CPU."""
     opened = open_source(str(path), SETTINGS)
     source = on_device(opened, str(path), SETTINGS)
-    notes = source.info.notes
     source.close()
-    return None if isinstance(source, DeviceSource) else notes[-1].removeprefix("decoded on the CPU: ")
+    assert isinstance(source, DeviceSource) is (source.info.decoded_on_cpu is None)
+    return source.info.decoded_on_cpu
 
 
 @pytest.mark.parametrize("name", ["plain.mp4", "plain.ts", "plain-hevc.mp4", "plain-hevc.ts"])

@@ -128,6 +128,7 @@ def test_g6_size_change(cases: Path) -> None:
 def test_c4_interlaced_is_noted(cases: Path) -> None:
     info, frames = read(cases / "C4_interlaced.mp4")
     assert len(frames) == 50
+    assert info.interlaced
     assert "interlaced" in info.notes
 
 

@@ -71,7 +71,7 @@ def test_photos_stand_upright_and_unmirrored(tmp_path: Path, suffix: str, orient
     info, (frame,) = read(saved(tmp_path / f"photo{suffix}", orientation))
     assert (frame.width, frame.height) == (info.width, info.height) == (WIDTH, HEIGHT)
     assert corners(frame) == list(CORNERS)
-    assert ("mirrored" in info.notes) is (orientation in {2, 4, 5, 7})
+    assert info.mirrored is ("mirrored" in info.notes) is (orientation in {2, 4, 5, 7})
 
 
 def test_each_of_numbered_photos_has_an_orientation_of_its_own(tmp_path: Path) -> None:
