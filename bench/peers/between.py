@@ -9,7 +9,7 @@ tree-structured source coding and modeling", 1989).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import CELL, Footage, Plane
+from foveate.bench.footage import CELL, Footage, Picture, Plane
 from foveate.bench.painting import ReaderPicture
 from foveate.bench.peers.sent import Method, Sent, of_mask
 
@@ -77,7 +77,7 @@ def trees(family: Family, stream: bool, footage: Footage, budget: int) -> Iterat
     whole = of_mask((), np.ones(footage.grid, np.bool_)).tokens
     for index, picture in enumerate(footage.pictures):
         kept = known if stream and index else None
-        found = [_Lattice(picture.planes, unit, family.shapes).best(budget, kept) for unit in family.units]
+        found = [_lattice(picture, unit).best(family.shapes, budget, kept) for unit in family.units]
         known, tree = min(found, key=lambda each: each[1].error)
         yield Sent(tuple(known), whole, tree.tokens / len(whole))
 
@@ -88,14 +88,18 @@ class _Lattice:
     def __init__(self, planes: Sequence[Plane], unit: int, shapes: frozenset[Shape]) -> None:
         self._planes, self._unit = planes, unit
         self._shown = {shape: [self._enlarged(plane, shape) for plane in planes] for shape in shapes}
-        self._errors = {shape: self._sums(shown, shape) for shape, shown in self._shown.items()}
-        inside = [np.ones(plane.shape, np.uint8) for plane in planes]
+        self._errors = {shape: _over(self._in_cells(shown), *_cells(shape)) for shape, shown in self._shown.items()}
         nothing = [np.zeros(plane.shape, np.uint8) for plane in planes]
-        self._inside = {shape: self._sums(inside, shape, nothing) > 0 for shape in shapes}
+        inside = self._in_cells([plane + np.uint8(1) for plane in nothing], nothing)
+        self._inside = {shape: _over(inside, *_cells(shape)) > 0 for shape in shapes}
 
-    def best(self, budget: int, kept: Sequence[Plane] | None) -> tuple[list[Plane], Tree]:
-        """The planes and the tree of least error with at most ``budget`` tokens; for the coarsest, if need be, more."""
-        held = None if kept is None else {shape: self._sums(kept, shape) for shape in self._inside}
+    def best(self, shapes: frozenset[Shape], budget: int, kept: Sequence[Plane] | None) -> tuple[list[Plane], Tree]:
+        """The planes and the tree of least error with at most ``budget`` tokens; more only if the coarsest are."""
+        if kept is None:
+            held = {shape: np.where(self._inside[shape], np.inf, 0.0) for shape in shapes}
+        else:
+            wrong = self._in_cells(kept)
+            held = {shape: _over(wrong, *_cells(shape)) for shape in shapes}
         low, high = 0, len(_PRICES) - 1
         while low < high:
             middle = (low + high) // 2
@@ -103,52 +107,49 @@ class _Lattice:
         tree = self._tree(_PRICES[low], held)
         return self._painted(tree, kept), tree
 
-    def _tree(self, price: float, held: Mapping[Shape, Nodes] | None) -> Tree:
-        """From the finest nodes up, the cheapest of keeping, showing, halving and quartering each."""
+    def _tree(self, price: float, held: Mapping[Shape, Nodes]) -> Tree:
+        """From the finest nodes up, the cheapest of keeping what is ``held``, showing, halving and quartering each."""
         fates: dict[Shape, NDArray[np.intp]] = {}
         costs: dict[Shape, Nodes] = {}
         counts: dict[Shape, Nodes] = {}
-        for shape in sorted(self._inside, key=sum):
-            inside = self._inside[shape]
-            ways = np.full((5, *inside.shape), np.inf)
-            needed = np.zeros((5, *inside.shape))
-            ways[_NONE] = np.where(inside, np.inf if held is None else held[shape], 0.0)
-            if shape in self._errors:
-                ways[_LEAF], needed[_LEAF] = self._errors[shape] + price, 1
+        for shape in sorted(held, key=sum):
+            ways = {_NONE: (held[shape], 0.0), _LEAF: (self._errors[shape] + price, 1.0)}
             for way, below, rows, columns in _splits(shape):
                 if below in costs:
-                    ways[way] = _over(costs[below], rows, columns)
-                    needed[way] = _over(counts[below], rows, columns)
-            fates[shape] = ways.argmin(axis=0)
-            costs[shape] = np.take_along_axis(ways, fates[shape][None], 0)[0]
-            counts[shape] = np.take_along_axis(needed, fates[shape][None], 0)[0]
+                    ways[way] = _over(costs[below], rows, columns), _over(counts[below], rows, columns)
+            fate, least, needed = (np.zeros(held[shape].shape, kind) for kind in (np.intp, np.float64, np.float64))
+            least += np.inf
+            for way, (cost, tokens) in ways.items():
+                better = (cost < least) | (way == _NONE)
+                fate[better] = way
+                least = np.where(better, cost, least)
+                needed = np.where(better, tokens, needed)
+            fates[shape], costs[shape], counts[shape] = fate, least, needed
         tokens = counts[_TOP, _TOP].sum()
         return Tree(fates, float(costs[_TOP, _TOP].sum() - price * tokens), round(tokens))
 
     def _painted(self, tree: Tree, kept: Sequence[Plane] | None) -> list[Plane]:
         planes = [plane.copy() for plane in (kept or self._planes)]
-        reached = {shape: np.zeros(inside.shape, np.bool_) for shape, inside in self._inside.items()}
+        reached = {shape: np.zeros(fate.shape, np.bool_) for shape, fate in tree.fates.items()}
         reached[_TOP, _TOP][:] = True
-        for shape in sorted(self._inside, key=sum, reverse=True):
+        for shape in sorted(reached, key=sum, reverse=True):
             fate = np.where(reached[shape], tree.fates[shape], _NONE)
             for way, below, rows, columns in _splits(shape):
                 if below in reached:
                     reached[below] |= (fate == way).repeat(rows, axis=0).repeat(columns, axis=1)
-            if shape in self._shown:
-                for plane, shown in zip(planes, self._shown[shape], strict=True):
-                    rows, columns = self._node(plane, shape)
-                    where = (fate == _LEAF).repeat(rows, axis=0).repeat(columns, axis=1)
-                    np.copyto(plane, shown, where=where[: plane.shape[0], : plane.shape[1]])
+            for plane, shown in zip(planes, self._shown[shape], strict=True):
+                rows, columns = self._node(plane, shape)
+                where = (fate == _LEAF).repeat(rows, axis=0).repeat(columns, axis=1)
+                np.copyto(plane, shown, where=where[: plane.shape[0], : plane.shape[1]])
         return planes
 
-    def _sums(self, shown: Sequence[Plane], shape: Shape, true: Sequence[Plane] | None = None) -> Nodes:
-        """The squared error in each node; a sample of halved chroma counts as much as one of luma."""
+    def _in_cells(self, shown: Sequence[Plane], true: Sequence[Plane] | None = None) -> Nodes:
+        """The squared error in each cell; a sample of halved chroma counts as much as one of luma."""
         total: Nodes | float = 0.0
         for plane, other in zip(shown, true or self._planes, strict=True):
-            rows, columns = self._node(plane, shape)
             apart = np.square(plane.astype(np.float32) - other)
             apart = np.pad(apart, [(0, beyond) for beyond in self._beyond(plane)])
-            total = total + _over(apart, rows, columns)
+            total = total + _over(apart, *self._node(plane, (0, 0)))
         return np.asarray(total, np.float64)
 
     def _enlarged(self, plane: Plane, shape: Shape) -> Plane:
@@ -174,6 +175,17 @@ class _Lattice:
         luma_rows, luma_columns = self._planes[0].shape
         side = self._unit << _TOP
         return -(-luma_rows // side) * rows - plane.shape[0], -(-luma_columns // side) * columns - plane.shape[1]
+
+
+@lru_cache(maxsize=128)
+def _lattice(picture: Picture, unit: int) -> _Lattice:
+    """Held for the methods that come after: of cells of 16 pixels in all shapes, of others in squares."""
+    return _Lattice(picture.planes, unit, shapes(-2, 2) if unit == CELL else shapes(0, 0))
+
+
+def _cells(shape: Shape) -> tuple[int, int]:
+    """Rows and columns of cells in a node."""
+    return 1 << shape[1], 1 << shape[0]
 
 
 def _splits(shape: Shape) -> Iterator[tuple[int, Shape, int, int]]:
