@@ -137,20 +137,59 @@ EXPORT void changed_tiles(const Plane now[3], const Plane held[3], const int32_t
 
 enum { NOISE_BINS = 256, PER_BIN = 8 /* of a block's sum of differences: an eighth of a grey value a pixel */ };
 
-/* How much the top left block of a tile of luma differs from ``before`` uint8[8, 8], which becomes it. Where most of the
-   differences have one sign, the picture changed: that is no noise. */
-static uint32_t noise_of(const Plane *luma, int32_t top, int32_t left, uint8_t *before)
+/* How a block of 8x8 differs from ``before`` uint8[8, 8], which becomes it: sums of the differences' sizes, and of the samples
+   now and before. */
+typedef struct {
+    int32_t apart, now, before;
+} Difference;
+
+#if defined(__SSE2__)
+
+static inline int32_t both_halves(__m128i sums)
 {
-    int32_t sum = 0, apart = 0;
+    return _mm_cvtsi128_si32(sums) + _mm_cvtsi128_si32(_mm_srli_si128(sums, 8));
+}
+
+static inline Difference differ(const uint8_t *samples, int64_t stride, uint8_t *before)
+{
+    const __m128i zero = _mm_setzero_si128();
+    __m128i apart = zero, now = zero, then = zero;
+    for (int32_t y = 0; y < 8; y += 2) {
+        __m128i *kept = (__m128i *)(before + 8 * y), old = _mm_loadu_si128(kept);
+        __m128i rows = _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)(samples + y * stride)),
+                                          _mm_loadl_epi64((const __m128i *)(samples + (y + 1) * stride)));
+        _mm_storeu_si128(kept, rows);
+        apart = _mm_add_epi32(apart, _mm_sad_epu8(rows, old));
+        now = _mm_add_epi32(now, _mm_sad_epu8(rows, zero));
+        then = _mm_add_epi32(then, _mm_sad_epu8(old, zero));
+    }
+    return (Difference){both_halves(apart), both_halves(now), both_halves(then)};
+}
+
+#else
+
+static inline Difference differ(const uint8_t *samples, int64_t stride, uint8_t *before)
+{
+    Difference sums = {0, 0, 0};
     for (int32_t y = 0; y < 8; y++)
         for (int32_t x = 0; x < 8; x++) {
-            uint8_t now = luma->samples[(top + y) * luma->stride + left + x];
-            int32_t difference = now - before[8 * y + x];
-            sum += difference;
-            apart += abs(difference);
+            uint8_t now = samples[y * stride + x], then = before[8 * y + x];
+            sums.apart += abs(now - then);
+            sums.now += now;
+            sums.before += then;
             before[8 * y + x] = now;
         }
-    return 2 * abs(sum) > apart ? 0 : (uint32_t)apart;
+    return sums;
+}
+
+#endif
+
+/* How much the top left block of a tile of luma differs from ``before``. Where most of the differences have one sign, the
+   picture changed: that is no noise. */
+static uint32_t noise_of(const Plane *luma, int32_t top, int32_t left, uint8_t *before)
+{
+    Difference sums = differ(luma->samples + top * luma->stride + left, luma->stride, before);
+    return 2 * abs(sums.now - sums.before) > sums.apart ? 0 : (uint32_t)sums.apart;
 }
 
 /* The lower quartile of the blocks' noise, in eighths of a grey value, at most 255. ``before`` uint8[rows, columns, 64] holds

@@ -38,7 +38,9 @@ class _Motion(ctypes.Structure):
     )
 
 
-class _LeafErrors(ctypes.Structure):
+class LeafErrors(ctypes.Structure):
+    """What it takes to bring the errors of leaves up to date; see native.h."""
+
     _fields_ = (
         ("weights", ctypes.c_double * 3),
         ("errors", POINTER * TOP_LEVEL),
@@ -87,7 +89,7 @@ def write_tiles(
     sources, mask = (Plane * 3)(*map(plane, planes)), address(written, np.bool_, geometry.tiles)
     maps = (POINTER * TOP_LEVEL)(*(address(error, np.float32, geometry.grid) for error in errors))
     near = np.empty(geometry.grid[1], np.uint8)
-    leaves = _LeafErrors((ctypes.c_double * 3)(*weights), maps, mask, near.ctypes.data, *geometry.grid)
+    leaves = LeafErrors((ctypes.c_double * 3)(*weights), maps, mask, near.ctypes.data, *geometry.grid)
     noted = ctypes.byref(_motion(motion, geometry))
     strip = np.empty(TILE * TILE * geometry.tiles[1] if motion and not motion.level else 0, np.uint8)
     _write_tiles(sources, pyramids, noted, ctypes.byref(leaves), strip.ctypes.data)

@@ -9,6 +9,7 @@
 /* Compiled twice where the loader can choose by processor. Without fused multiply-adds, so both give the same bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
+#define HAS_AVX2 /* it may be there, to be asked for */
 #else
 #define FOR_EACH_PROCESSOR
 #endif
@@ -42,6 +43,13 @@ typedef struct {
     uint8_t *near;            /* [columns]: working memory */
     int32_t rows, columns;    /* of cells */
 } LeafErrors;
+
+/* Most cells of a row that are worked on together. */
+enum { MOST_CELLS = 16 };
+
+/* Find the errors of 2, 4, 8 or MOST_CELLS cells of a row, from ``column`` on. */
+typedef void FindErrors(const Pyramid planes[3], const LeafErrors *e, int32_t row, int32_t column, int32_t cells);
+FindErrors find_errors, find_errors_avx2;
 
 /* Update the errors of those cells of a row that lie in a written tile or touch one. The tiles around them must be whole. */
 void leaf_errors(const Pyramid planes[3], const LeafErrors *e, int32_t row);

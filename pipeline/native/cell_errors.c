@@ -1,0 +1,2 @@
+#define FIND_ERRORS find_errors
+#include "cell_errors.h"
