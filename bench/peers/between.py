@@ -113,20 +113,19 @@ class _Lattice:
         costs: dict[Shape, Nodes] = {}
         counts: dict[Shape, Nodes] = {}
         for shape in sorted(held, key=sum):
-            ways = {_NONE: (held[shape], 0.0), _LEAF: (self._errors[shape] + price, 1.0)}
+            fate = np.full(held[shape].shape, _NONE)
+            least, needed = held[shape], np.zeros(fate.shape)
+            ways = [(_LEAF, self._errors[shape] + price, np.ones(fate.shape))]
             for way, below, rows, columns in _splits(shape):
                 if below in costs:
-                    ways[way] = _over(costs[below], rows, columns), _over(counts[below], rows, columns)
-            fate, least, needed = (np.zeros(held[shape].shape, kind) for kind in (np.intp, np.float64, np.float64))
-            least += np.inf
-            for way, (cost, tokens) in ways.items():
-                better = (cost < least) | (way == _NONE)
-                fate[better] = way
-                least = np.where(better, cost, least)
-                needed = np.where(better, tokens, needed)
+                    ways.append((way, _over(costs[below], rows, columns), _over(counts[below], rows, columns)))
+            for way, cost, tokens in ways:
+                better = cost < least
+                fate[better], needed[better] = way, tokens[better]
+                least = np.minimum(least, cost)
             fates[shape], costs[shape], counts[shape] = fate, least, needed
-        tokens = counts[_TOP, _TOP].sum()
-        return Tree(fates, float(costs[_TOP, _TOP].sum() - price * tokens), round(tokens))
+        sent = counts[_TOP, _TOP].sum()
+        return Tree(fates, float(costs[_TOP, _TOP].sum() - price * sent), round(sent))
 
     def _painted(self, tree: Tree, kept: Sequence[Plane] | None) -> list[Plane]:
         planes = [plane.copy() for plane in (kept or self._planes)]
