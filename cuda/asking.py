@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
-from foveate.cuda.device import Stream
+from foveate.cuda.driver.device import Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.hand_over import update_of
-from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.query.of_pixels import AttributesOfPixels
 from foveate.cuda.query.relevance import Relevance
 from foveate.cuda.state import PixelState

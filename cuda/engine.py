@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from foveate.cuda.decode.source import DeviceSource
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.on_device import GivenFlow, OnDevice
 from foveate.cuda.on_host import OnHost, lacking_on_device, with_device_patches
 from foveate.cuda.pixels.pixels import Pixels

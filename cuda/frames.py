@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.decode.surfaces import Surface
-from foveate.cuda.memory import DeviceArray
+from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.surfaces import Surface
 from foveate.cuda.state import FRAME_INPUT
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.frames import Colour, Frame, Moment, Plane

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.of_pixels import AttributesOfPixels
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState
 from foveate.pipeline.cpu.levels import Levels

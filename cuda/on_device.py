@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.cascade.cascade import Cascade
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.memory import DeviceArray
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.work import Work
 from foveate.pipeline.cascade.cache import Flow

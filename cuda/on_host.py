@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.hand_over import HandOver
-from foveate.cuda.memory import Memory
 from foveate.cuda.patches import PatchesOnDevice
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.calls import calls
-from foveate.cuda.decode.surfaces import SurfacePool
-from foveate.cuda.device import Device
-from foveate.cuda.tensors import DeviceTensor
+from foveate.cuda.driver.calls import calls
+from foveate.cuda.driver.device import Device
+from foveate.cuda.driver.surfaces import SurfacePool
+from foveate.cuda.driver.tensors import DeviceTensor
 from foveate.pipeline.selection import PATCH
 
 _VALUES = PATCH * PATCH * 3  # of a patch

@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.calls import Event
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.calls import Event
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.graph import Graph, captured
+from foveate.cuda.driver.memory import Memory
 from foveate.cuda.frames import AnyFrame, DeviceFrame
-from foveate.cuda.graph import Graph, captured
-from foveate.cuda.memory import Memory
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.pixels.staging import Staging
 from foveate.cuda.state import FRAME_INPUT, KEYFRAMES

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from foveate.cuda.memory import DeviceArray
+from foveate.cuda.driver.memory import DeviceArray
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.selection import KeyframeReason

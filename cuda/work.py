@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.cascade.layout import CHOICE
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels

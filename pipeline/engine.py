@@ -58,7 +58,8 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
     settings = plan.settings
     if settings.engine == "cpu":
         return CpuEngine(plan, feedback)
-    from foveate.cuda.device import gpu_expected, gpu_problem  # not before it is asked for: the CPU engine does without
+    # Not before it is asked for: the CPU engine does without.
+    from foveate.cuda.driver.device import gpu_expected, gpu_problem
 
     problem = gpu_problem()
     if problem is None:

@@ -29,7 +29,7 @@ def only_marked_tests_see_a_gpu(request: pytest.FixtureRequest, monkeypatch: pyt
     """So that ``auto`` is the CPU engine in all other tests, also where there is a card."""
     if request.node.get_closest_marker("gpu") is None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # for the processes that a test starts
-        monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: "hidden from this test")
+        monkeypatch.setattr("foveate.cuda.driver.device.gpu_problem", lambda: "hidden from this test")
 
 
 @pytest.fixture(scope="session")

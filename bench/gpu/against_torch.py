@@ -24,7 +24,7 @@ from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
-from foveate.cuda.device import Device
+from foveate.cuda.driver.device import Device
 from foveate.pipeline.settings import Settings
 
 _FRAMES: Final = 200

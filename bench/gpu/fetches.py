@@ -26,10 +26,10 @@ from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
-from foveate.cuda.program import Program, struct
-from foveate.cuda.textures import Texture
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.textures import Texture
 from foveate.pipeline.geometry import CELL
 
 _LAUNCHES: Final = 60

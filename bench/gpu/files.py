@@ -21,7 +21,7 @@ from foveate.bench.encoding import looped
 from foveate.bench.entry import check_folders, guarded
 from foveate.bench.record import clip_record, hand_out, origin
 from foveate.bench.table import standard_error
-from foveate.cuda.device import Device
+from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
 
 _REPEATS: Final = 3

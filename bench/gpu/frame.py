@@ -19,8 +19,8 @@ from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, Scene, open_scene
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import Settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
 
 
 def launch_times(

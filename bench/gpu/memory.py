@@ -20,7 +20,7 @@ from foveate.bench.encoding import looped
 from foveate.bench.entry import check_folders, guarded
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
-from foveate.cuda.device import Device
+from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
 
 _MOST: Final = 16.0  # MiB that the host's memory may grow by, from a tenth of the way to the end

@@ -21,11 +21,11 @@ from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
+from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
-from foveate.cuda.textures import Texture
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.encoder import place
 from foveate.pipeline.query.phrase import Phrase

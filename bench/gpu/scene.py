@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from foveate.bench.case import RedCheckError
 from foveate.bench.footage import read_footage
 from foveate.cuda.cascade.cascade import Cascade
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.graph import Graph
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.graph import Graph
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.state import FRAME_INPUT
 from foveate.cuda.work import Work

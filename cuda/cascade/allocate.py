@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.cascade.layout import CONCLUSION, GRID, RATE, grid_of, units_of, upper_size
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.rate import DEPTH, OCTAVES
 from foveate.pipeline.cascade.rate_distortion import LEAST, PER_OCTAVE, first_price, prices

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, blocks_of, grid_of, record_size, units_of, upper_size
-from foveate.cuda.device import Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings

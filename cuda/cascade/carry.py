@@ -8,9 +8,9 @@ import numpy as np
 
 from foveate.cuda.cascade.arrays import CARRY_THREADS, Arrays, ReaderArrays
 from foveate.cuda.cascade.layout import GRID, blocks_of, grid_of
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings

@@ -22,9 +22,9 @@ from foveate.cuda.cascade.maps import Maps
 from foveate.cuda.cascade.outlet import Outlet
 from foveate.cuda.cascade.three_stage import ThreeStage
 from foveate.cuda.cascade.upper import UpperLevels
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from foveate.cuda.cascade.arrays import MAPS, Arrays
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.clusters import place_unit, seeds
 from foveate.pipeline.colour import matrix_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.noise import MOST, PER_SQUARE
 from foveate.pipeline.settings import ChangeSettings

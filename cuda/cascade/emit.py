@@ -8,9 +8,9 @@ import numpy as np
 
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
 from foveate.cuda.cascade.layout import COLUMNS, GRID, grid_of, offsets
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState, PlaneLevels
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.geometry import TOP_LEVEL

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from foveate.cuda.asking import Asking
 from foveate.cuda.cascade.arrays import MAPS, Arrays
-from foveate.cuda.device import Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.state import GRID_CHANNELS, PixelState
 from foveate.pipeline.cascade.cache import Map
 from foveate.pipeline.cascade.clusters import boundary

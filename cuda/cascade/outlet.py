@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.cascade.layout import HEADER, READ, offsets, record_size
-from foveate.cuda.decode.surfaces import Surface, SurfacePool
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
-from foveate.cuda.tensors import DeviceTensor
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.surfaces import Surface, SurfacePool
+from foveate.cuda.driver.tensors import DeviceTensor
 from foveate.pipeline.selection import PATCH
 from foveate.pipeline.settings import Settings
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.cascade.layout import CONCLUSION, GRID, grid_of, units_of
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.three_stage import COARSE_KEEP, MIDDLE_KEEP
 from foveate.pipeline.settings import Settings

@@ -12,8 +12,8 @@ import numpy as np
 from foveate.cuda.cascade.arrays import UpperArrays
 from foveate.cuda.cascade.carry import Carry
 from foveate.cuda.cascade.layout import GRID, grid_of
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import TOP_LEVEL
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 from foveate.cuda.decode.annex_b import SEQUENCE, AnnexB
 from foveate.cuda.decode.geometry import GeometryWatch
 from foveate.cuda.decode.pictures import Picture, PictureCopies
-from foveate.cuda.device import Device
-from foveate.cuda.graph import no_capture
+from foveate.cuda.driver.device import Device
+from foveate.cuda.driver.graph import no_capture
 from foveate.pipeline.sources.container import ContainerFeed
 
 _AHEAD: Final = 8  # pictures that are decoded before they are asked for

@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from foveate.cuda.decode.pictures import Picture, PictureCopies
-from foveate.cuda.device import Device, gpu_problem
-from foveate.cuda.graph import no_capture
+from foveate.cuda.driver.device import Device, gpu_problem
+from foveate.cuda.driver.graph import no_capture
 from foveate.pipeline.extras import install_command
 
 _LIBRARIES: Final = ("libnvcuvid.so.1", "libnvidia-encode.so.1")  # the second is loaded even for decoding

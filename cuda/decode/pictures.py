@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from foveate.cuda.decode.surfaces import Surface, SurfacePool
-from foveate.cuda.device import Device
+from foveate.cuda.driver.device import Device
+from foveate.cuda.driver.surfaces import Surface, SurfacePool
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from foveate.cuda.decode.geometry import CROPPED, TURNED, GeometryWatch
 from foveate.cuda.decode.nvdec import Nvdec, codec_problem
 from foveate.cuda.decode.packets import Coded, flush, packets, parameter_sets
 from foveate.cuda.decode.pictures import Picture
-from foveate.cuda.device import Device
+from foveate.cuda.driver.device import Device
 from foveate.cuda.frames import AnyFrame, DeviceFrame
 from foveate.pipeline.frames import Colour, Damage, Frame, Source, SourceInfo
 from foveate.pipeline.settings import SourceSettings

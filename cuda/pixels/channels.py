@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.textures import MOST_LEVELS, Texture
 from foveate.cuda.pixels.write import PLANE, plane_pointers
-from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
-from foveate.cuda.textures import MOST_LEVELS, Texture
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.cpu.stack import gains_of
 

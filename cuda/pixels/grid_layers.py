@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import GRIDDED, SAMPLED, place_of
-from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
-from foveate.cuda.textures import Texture
 
 _THREADS = 256
 _FROM = {"boundary": "cluster_id"}

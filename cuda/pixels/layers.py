@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.program import Program
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 
 _THREADS = 256

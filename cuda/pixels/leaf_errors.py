@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.pixels.write import PLANE, plane_pointers
-from foveate.cuda.program import Program, struct
 from foveate.cuda.state import PixelState
 
 _THREADS = 256

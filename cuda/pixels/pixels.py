@@ -6,8 +6,9 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory, out_of_memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory, out_of_memory
+from foveate.cuda.driver.textures import MOST_LEVELS, Texture, texture_bytes
 from foveate.cuda.pixels.change import SCRATCH, Change
 from foveate.cuda.pixels.channels import LocalChannels, channel_parameters
 from foveate.cuda.pixels.edge_distance import EdgeDistance
@@ -16,7 +17,6 @@ from foveate.cuda.pixels.layout import LAYERS, stack_levels
 from foveate.cuda.pixels.leaf_errors import LeafErrors
 from foveate.cuda.pixels.write import Write
 from foveate.cuda.state import FRAME_INPUT, FRAME_STATE, GRID_CHANNELS, PixelState, PlaneLevels
-from foveate.cuda.textures import MOST_LEVELS, Texture, texture_bytes
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import LAYERS, ORDER, SAMPLED
-from foveate.cuda.program import Program, struct
-from foveate.cuda.textures import Texture
 
 _THREADS = 128
 

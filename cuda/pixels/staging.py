@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
+from foveate.cuda.driver.program import Program, struct
 from foveate.pipeline.frames import Frame, Plane
 from foveate.pipeline.geometry import TILE, Geometry, Mask
 from foveate.pipeline.native.change import changed_tiles, copy_tiles

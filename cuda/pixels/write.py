@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState, PlaneLevels
 from foveate.pipeline.cpu.stack import gains_of
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.attributes import MOST_STROKES, RIM, stroke_step
 from foveate.pipeline.native.attributes import BINS, COLOUR_LEVEL, COLOURS, STROKE_LEVEL

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
 from foveate.cuda.query.rest import Rest
 from foveate.cuda.state import PixelState

@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import place_of
-from foveate.cuda.program import Program, struct
-from foveate.cuda.textures import Texture
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.query.program import COEFFICIENTS, INPUTS

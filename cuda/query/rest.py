@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
-from foveate.cuda.program import Program, struct
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
+from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.rest import PANS, PATIENCE, STEP
 from foveate.pipeline.native.rest import REST_LEVEL

@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.cuda import engine, on_host, session
-from foveate.cuda.device import Device, Stream, gpu_problem
+from foveate.cuda.driver.device import Device, Stream, gpu_problem
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import empty_input
-from foveate.cuda.memory import DeviceArray, Memory
 from foveate.cuda.pixels.pixels import Pixels, _allocate
 from foveate.cuda.pixels.staging import Staging
 from foveate.cuda.query import of_pixels

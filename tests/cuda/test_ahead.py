@@ -25,7 +25,7 @@ from foveate.cuda.decode.ahead import vouched
 from foveate.cuda.decode.packets import packets
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.decode.source import DeviceSource, on_device
-from foveate.cuda.device import Device
+from foveate.cuda.driver.device import Device
 from foveate.pipeline.frames import Colour, Damage
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source

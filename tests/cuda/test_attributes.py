@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
 from foveate.cuda.query.rest import Rest
 from foveate.cuda.state import FRAME_STATE, PlaneLevels

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from foveate.cuda.cascade import flow_reference
 from foveate.cuda.cascade.cascade import Cascade
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState, PlaneLevels
 from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Feedback

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Stream
+from foveate.cuda.driver.device import Stream
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES
 from foveate.pipeline.cpu.pyramid import EDGE_CELL, EDGE_REACH, State, pyramid

@@ -6,15 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from foveate.cuda import graph, program
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.graph import Graph
-from foveate.cuda.memory import Memory
-from foveate.cuda.program import Program, compile_cubin, struct
+from foveate.cuda.driver import graph, program
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.graph import Graph
+from foveate.cuda.driver.memory import Memory
+from foveate.cuda.driver.program import Program, compile_cubin, struct
 from foveate.cuda.state import FRAME_INPUT, FRAME_STATE
 from foveate.pipeline.errors import EngineError
 
-ROOM = Path(program.__file__).parent
+ROOM = Path(program.__file__).parents[1]
 SOURCES = sorted(ROOM.rglob("*.cu"))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
 from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
 from foveate.pipeline.geometry import Geometry
@@ -80,8 +80,8 @@ def test_every_cell(
 @pytest.mark.gpu
 def test_points_of_the_stack(device: Device, answer: Any, memory: Memory, stream: Stream) -> None:
     """Between cells the embedding is interpolated; in the middle of a cell it is the cell's."""
+    from foveate.cuda.driver.textures import Texture
     from foveate.cuda.pixels.grid_layers import GridLayers
-    from foveate.cuda.textures import Texture
 
     rng = np.random.default_rng(9)
     geometry = Geometry(500, 330)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from foveate.cuda.decode.source import DeviceSource, on_device
-from foveate.cuda.device import Device
+from foveate.cuda.driver.device import Device
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
 from foveate.cuda.frames import empty_input
-from foveate.cuda.memory import Memory
 from foveate.cuda.pixels import staging
 from foveate.cuda.pixels.staging import Staging
 from foveate.pipeline.frames import Frame

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.cuda import tensors
-from foveate.cuda.device import gpu_problem
-from foveate.cuda.tensors import DeviceTensor
+from foveate.cuda.driver import tensors
+from foveate.cuda.driver.device import gpu_problem
+from foveate.cuda.driver.tensors import DeviceTensor
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.stream import open_stream
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream
-from foveate.cuda.memory import Memory
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
+from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.layout import GRIDDED, LAYERS, ORDER, SAMPLED, place_of
 from foveate.cuda.pixels.pixels import Pixels, pixel_bytes
 from foveate.cuda.pixels.sample import Sampler
 from foveate.cuda.pixels.sample_reference import bilinear, trilinear
-from foveate.cuda.textures import Texture
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.errors import EngineError

@@ -536,7 +536,7 @@ def test_an_override_that_cannot_be_is_told_in_plain_words(samples, wrong, said)
 
 
 def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu(samples, monkeypatch):
-    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: "there is no card")
+    monkeypatch.setattr("foveate.cuda.driver.device.gpu_problem", lambda: "there is no card")
     clip = str(samples / "tree.mp4")
     with pytest.raises(EngineError, match=r"engine 'cuda' cannot run here: there is no card; use --engine cpu"):
         open_stream(clip, engine="cuda")
@@ -547,8 +547,8 @@ def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu(samples, monkeypatch)
 
 @pytest.mark.parametrize("expected", [True, False])
 def test_auto_warns_once_where_a_gpu_was_to_be_expected(expected, samples, monkeypatch, caplog):
-    monkeypatch.setattr("foveate.cuda.device.gpu_problem", lambda: "the driver does not answer")
-    monkeypatch.setattr("foveate.cuda.device.gpu_expected", lambda: expected)
+    monkeypatch.setattr("foveate.cuda.driver.device.gpu_problem", lambda: "the driver does not answer")
+    monkeypatch.setattr("foveate.cuda.driver.device.gpu_expected", lambda: expected)
     with open_stream(str(samples / "tree.mp4"), source={"frames": 2}) as stream:
         notes = [note for note in stream.header.notes if "the driver does not answer" in note]
         list(stream)

@@ -11,7 +11,7 @@ from foveate.bench.gpu import fetches
 from foveate.bench.gpu.frame import least_bytes
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
 from foveate.bench.texture import block_means
-from foveate.cuda.program import compile_cubin
+from foveate.cuda.driver.program import compile_cubin
 
 
 def test_the_scenes_pictures_differ_in_a_tenth_of_the_tiles(samples: Path) -> None:

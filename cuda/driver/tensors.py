@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.decode.surfaces import Surface
+from foveate.cuda.driver.surfaces import Surface
 
 _CUDA: Final = 2  # kDLCUDA
 _UNSIGNED: Final = 1  # kDLUInt

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from foveate.cuda.calls import calls
-from foveate.cuda.device import Stream, checked
+from foveate.cuda.driver.calls import calls
+from foveate.cuda.driver.device import Stream, checked
 from foveate.pipeline.errors import EngineError
 
 _capturing = threading.Lock()

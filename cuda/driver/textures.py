@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Device, Stream, checked
-from foveate.cuda.memory import out_of_memory
+from foveate.cuda.driver.device import Device, Stream, checked
+from foveate.cuda.driver.memory import out_of_memory
 from foveate.pipeline.errors import EngineError
 
 _LAYERED, _SURFACE = 0x01, 0x02  # CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SURFACE_LDST

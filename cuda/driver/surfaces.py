@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.calls import calls
-from foveate.cuda.device import Device, Stream, borrowed, checked
-from foveate.cuda.memory import DeviceArray, out_of_memory
+from foveate.cuda.driver.calls import calls
+from foveate.cuda.driver.device import Device, Stream, borrowed, checked
+from foveate.cuda.driver.memory import DeviceArray, out_of_memory
 from foveate.pipeline.errors import EngineError
 
 _WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.device import Stream, checked
+from foveate.cuda.driver.device import Stream, checked
 from foveate.pipeline.errors import EngineError
 
-_ROOM = Path(__file__).resolve().parent
+_ROOM = Path(__file__).resolve().parent.parent
 _OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
 """No fused multiply-add: results then equal those of NumPy's float32, which rounds after each operation."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from foveate.cuda.device import Device, Stream
+from foveate.cuda.driver.device import Device, Stream
 from foveate.pipeline.errors import EngineError
 
 

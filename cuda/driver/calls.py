@@ -10,7 +10,7 @@ import ctypes
 from functools import cache
 from typing import Any, Final
 
-from foveate.cuda.device import checked
+from foveate.cuda.driver.device import checked
 
 _HANDLE: Final = ctypes.c_void_p  # of a stream, an event or a graph
 _ADDRESS: Final = ctypes.c_uint64
