@@ -1,11 +1,12 @@
-"""Whether tokens between the LODs are worth having: words read by OCR, and PSNR. Needs foveate[ocr]:
+"""Whether tokens between the LODs are worth having: words read by OCR, which needs foveate[ocr], or PSNR:
 
 python -m foveate.bench.cases.strides --out strides.json
+python -m foveate.bench.cases.strides --psnr --out strides_psnr.json
 
 An experiment beside the product, whose tokens have strides of 1, 2, 4, 8 and 16, alike across and down. Compared with
 them are whole frames resized to the budget's samples at one stride (box means; across and down in the ratio that is
 named), and trees whose tokens may be wider than high or higher than wide, or lie on cells of other sizes: see
-peers/between.py. The texts are drawn, so the words are known; those of the second seed are held out.
+peers/between.py. The texts are drawn, so the words are known; another seed draws others.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from typing import Annotated, Any, Final
 import cv2
 import numpy as np
 import tyro
-from tyro.conf import arg
+from tyro.conf import FlagCreatePairsOff, arg
 
 from foveate.bench.case import Clip
 from foveate.bench.cases.quality import clip_quality
 from foveate.bench.cases.words import measure_words
 from foveate.bench.clips import sample_folder
-from foveate.bench.entry import check_least, guarded
+from foveate.bench.entry import check_folders, check_least, guarded
 from foveate.bench.footage import CELL, Footage, Plane
 from foveate.bench.peers.between import between
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import Method, Sent, of_mask
+from foveate.bench.record import hand_out, origin
 from foveate.bench.scenes.text import SEED
-from foveate.bench.suites.jobs import Job
 from foveate.bench.table import standard_error
 
 _RATIOS: Final = {"2:1": 2.0, "1:1": 1.0, "1:2": 0.5}  # strides across : down
@@ -42,17 +43,23 @@ _CLIPS: Final = ("pedestrians", "bunny")
 def strides(
     out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
     scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help="Scenes of text.")] = _SCENES,
-    seeds: Annotated[tuple[int, ...], arg(metavar="N ...", help="What the texts are drawn with.")] = (SEED, SEED + 1),
+    seed: Annotated[int, arg(metavar="N", help="What the texts are drawn with.")] = SEED,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
-    frames: Annotated[int, arg(metavar="N", help="Frames of each text, and at most of each sample clip.")] = 30,
-    every: Annotated[int, arg(metavar="N", help="Read the last of every N frames.")] = 15,
+    frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 30,
+    every: Annotated[int, arg(metavar="N", help="Read the last of every N frames.")] = 30,
+    psnr: FlagCreatePairsOff[Annotated[bool, arg(help="Take the PSNR of two sample clips instead.")]] = False,
 ) -> None:
-    """Count the words that an OCR model reads, and take the PSNR of the sample clips."""
-    check_least(1, frames=frames, budget=budget)
-    clips = (Clip(name, sample_folder() / f"{name}.mp4") for name in _CLIPS)
-    jobs = [Job(clip.name, partial(clip_quality, clip, methods(), budget, frames)) for clip in clips]
-    record = measure_words("strides", scenes, methods(), budget, frames, every, out, seeds, jobs)
+    """Count the words that an OCR model reads in tokens between the LODs, or take their PSNR."""
+    if not psnr:
+        measure_words("strides", scenes, methods(), budget, frames, every, out, seed)
+        return
+    check_least(1, budget=budget, frames=frames)
+    check_folders(out=out)
+    record: dict[str, Any] = {**origin(), "command": "strides", "budget": budget, "cases": []}
+    for name in _CLIPS:
+        record["cases"] += clip_quality(Clip(name, sample_folder() / f"{name}.mp4"), methods(), budget, frames)
     standard_error().print(psnr_table(record))
+    hand_out(record, out)
 
 
 def methods() -> dict[str, Method]:
@@ -65,7 +72,7 @@ def methods() -> dict[str, Method]:
 
 def psnr_table(record: Mapping[str, Any]) -> str:
     """One row per method, one column per sample clip: mean PSNR of luma, and that of the worst frame, in dB."""
-    cases = {(case["method"], case["clip"]): case for case in record["cases"] if "psnr_luma" in case}
+    cases = {(case["method"], case["clip"]): case for case in record["cases"]}
     methods, clips = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
     lines = [f"| PSNR, dB | {' | '.join(clips)} |", "|---" * (len(clips) + 1) + "|"]
     for method in methods:

@@ -60,13 +60,9 @@ def measure_words(
     frames: int,
     every: int,
     out: str | None,
-    seeds: Sequence[int] = (SEED,),
-    further: Sequence[Job] = (),
-) -> dict[str, Any]:
-    """The record of ``command``, scene by scene into ``out``; and its table. Raises SettingsError for what is wrong.
-
-    ``further`` jobs come behind the scenes; the table is without their cases.
-    """
+    seed: int = SEED,
+) -> None:
+    """The record of ``command``, scene by scene into ``out``; and its table. Raises SettingsError for what is wrong."""
     check_least(1, budget=budget, frames=frames, every=every)
     check_folders(out=out)
     unknown = [name for name in scenes if name not in TEXT_SCENES]
@@ -74,19 +70,18 @@ def measure_words(
         raise SettingsError(f"--scenes must be among {_NAMES}, got {unknown[0]!r}")
     read = reader()
     plan = {"scenes": list(scenes), "budget": budget, "frames": frames, "every": every}
-    plan |= {} if list(seeds) == [SEED] else {"seeds": list(seeds)}
+    plan |= {} if seed == SEED else {"seed": seed}
     head = {**origin(), "command": command, "suite": command, "quick": False, "plan": plan}
     say = standard_error().print
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         measure = partial(
             scene_words, methods=methods, folder=Path(folder), budget=budget, frames=frames, every=every, read=read
         )
-        jobs = [Job(clip_name(name, seed), partial(measure, name, seed=seed)) for seed in seeds for name in scenes]
-        record = run_jobs(head, [*jobs, *further], None if out is None else Path(out), say)
+        jobs = [Job(name, partial(measure, name, seed=seed)) for name in scenes]
+        record = run_jobs(head, jobs, None if out is None else Path(out), say)
     say(words_table(record))
     if out is None:
         hand_out(record, None)
-    return record
 
 
 def scene_words(
@@ -101,7 +96,6 @@ def scene_words(
 ) -> list[dict[str, Any]]:
     """One case per method: the share of the words that is read, over every ``every``-th frame of the scene ``name``."""
     scene = TEXT_SCENES[name]
-    name = clip_name(name, seed)
     clip = Clip(name, folder / f"{name}.mp4", scene.how)
     drawn = list(scene.frames(frames, seed))
     encode(clip.path, (colour_frame(picture) for picture, _ in drawn), _RATE, LOSSLESS)
@@ -114,11 +108,6 @@ def scene_words(
         | about
         for method, run in methods.items()
     ]
-
-
-def clip_name(scene: str, seed: int) -> str:
-    """What a scene is called that is drawn with a seed."""
-    return scene if seed == SEED else f"{scene} {seed}"
 
 
 def read_words(
@@ -154,7 +143,7 @@ def reader() -> Read:
 
 def words_table(record: Mapping[str, Any]) -> str:
     """One row per method, one column per clip: per cent of the words."""
-    cases = {(case["method"], case["clip"]): case for case in record["cases"] if "share" in case}
+    cases = {(case["method"], case["clip"]): case for case in record["cases"]}
     methods, clips = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
     lines = [f"| words read, % | {' | '.join(clips)} |", "|---" * (len(clips) + 1) + "|"]
     for method in methods:

@@ -54,11 +54,10 @@ def shapes(least: int, most: int) -> frozenset[Shape]:
 
 FAMILIES: Final[Mapping[str, Family]] = {
     "squares": Family(shapes(0, 0)),
-    "wide to 4:1": Family(shapes(0, 2)),
-    "high to 1:4": Family(shapes(-2, 0)),
-    "either to 2:1": Family(shapes(-1, 1)),
-    "either to 4:1": Family(shapes(-2, 2)),
-    "squares of 16 to 28 pixels": Family(shapes(0, 0), range(CELL, 2 * CELL, 4)),
+    "wide": Family(shapes(0, 2)),
+    "high": Family(shapes(-2, 0)),
+    "either": Family(shapes(-2, 2)),
+    "cells of 16 to 28 pixels": Family(shapes(0, 0), range(CELL, 2 * CELL, 4)),
 }
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from foveate.bench.cases import strides
 from foveate.bench.cases.strides import main, methods, one_stride, patches_of
 from foveate.bench.footage import Footage
 
@@ -34,7 +37,7 @@ def test_the_strides_are_in_the_ratio() -> None:
 
 def test_every_method_has_a_name_of_its_own() -> None:
     names = list(methods())
-    assert len(names) == 3 + 2 + 2 * 6
+    assert len(names) == 3 + 2 + 2 * 5
     assert all(one != other for one, other in itertools.combinations(names, 2))
 
 
@@ -49,6 +52,19 @@ def test_a_ratio_of_four_keeps_rows_and_gives_up_columns(footage_of: Make) -> No
         spread.append(float(sent.planes[0].std()))
     assert spread[0] == pytest.approx(127.5)
     assert spread[1] < 1
+
+
+def test_psnr_of_the_sample_clips_needs_no_model(
+    tmp_path: Path, tiny_clip: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("pedestrians", "bunny"):
+        (tmp_path / f"{name}.mp4").write_bytes(tiny_clip.read_bytes())
+    monkeypatch.setattr(strides, "sample_folder", lambda: tmp_path)
+    out = tmp_path / "psnr.json"
+    assert main(["--psnr", "--frames", "2", "--budget", "9", "--out", str(out)]) == 0
+    record = json.loads(out.read_text())
+    assert {case["method"] for case in record["cases"]} == set(methods())
+    assert "| tree, wide, stream | " in capsys.readouterr().err
 
 
 def test_a_scene_that_is_not_there_is_refused_before_anything_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
