@@ -48,9 +48,9 @@ class OnDevice:
         return self._cascade.asking is None
 
     @property
-    def plan(self) -> tuple[int, ...]:
-        """See Cascade.plan."""
-        return self._cascade.plan
+    def graph_key(self) -> tuple[int, ...]:
+        """See Cascade.graph_key."""
+        return self._cascade.graph_key
 
     def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
         """Take what was fed in."""

@@ -50,7 +50,7 @@ def lacking_on_device(plan: StreamPlan) -> str | None:
 class OnHost:
     """See session.Choice. Of the channels that are kept on the Grid, only edge_distance gets into the textures."""
 
-    plan: Final = ()
+    graph_key: Final = ()
 
     def __init__(self, device: Device, pixels: Pixels, plan: StreamPlan, slots: int, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""

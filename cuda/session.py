@@ -41,7 +41,7 @@ class Choice(Protocol):
         """Whether a graph may replay what ``enqueue`` does, for any frame in the slot."""
 
     @property
-    def plan(self) -> tuple[int, ...]:
+    def graph_key(self) -> tuple[int, ...]:
         """A graph that was captured while this was another one is out of date."""
 
     def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
@@ -75,7 +75,7 @@ class _Slot:
     def __init__(self, memory: Memory) -> None:
         self.given = memory.pinned((1,), FRAME_INPUT).reshape(())
         self.graph: Graph | None = None
-        self.plan: tuple[int, ...] = ()  # the Choice's, when the graph was captured
+        self.graph_key: tuple[int, ...] = ()  # the Choice's, when the graph was captured
         self.done = Event()
 
     def forget_graph(self) -> None:
@@ -153,9 +153,9 @@ class Session:
 
     def _replay(self, arrived: Arrived, slot: _Slot) -> None:
         """Enqueue the slot's graph, which is made where there is none yet."""
-        if slot.plan != self._choice.plan:
+        if slot.graph_key != self._choice.graph_key:
             slot.forget_graph()
-            slot.plan = self._choice.plan
+            slot.graph_key = self._choice.graph_key
 
         def enqueue(stream: Stream) -> None:
             self._choice.enqueue(arrived.frame, slot.given, arrived.slot, stream)

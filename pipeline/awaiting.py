@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from foveate.pipeline.selection import Selection
 
-
-class Closable(Protocol):
-    """What a stream is for this module."""
-
-    def __iter__(self) -> Iterator[Selection]: ...
-    def __next__(self) -> Selection: ...
-    def cancel(self) -> None: ...
-    def close(self) -> None: ...
+if TYPE_CHECKING:
+    from foveate.pipeline.stream import Stream
 
 
 class Awaiting:
@@ -29,7 +23,7 @@ class Awaiting:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="foveate-await")  # begun with the first wait
         self._ending: asyncio.Task[None] | None = None
 
-    async def selections(self, stream: Closable) -> AsyncGenerator[Selection]:
+    async def selections(self, stream: Stream) -> AsyncGenerator[Selection]:
         """Yield the Selections, one asked for at a time; at the end close the stream. Raises what it raises."""
         loop = asyncio.get_running_loop()
         try:
@@ -39,13 +33,13 @@ class Awaiting:
         finally:
             await self.end(stream)
 
-    async def end(self, stream: Closable) -> None:
+    async def end(self, stream: Stream) -> None:
         """Close the stream, and end the thread. It goes on if the task that waits for it is cancelled."""
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(stream))
         await asyncio.shield(self._ending)
 
-    async def _end(self, stream: Closable) -> None:
+    async def _end(self, stream: Stream) -> None:
         stream.cancel()
         loop = asyncio.get_running_loop()
         try:  # behind a wait for the next Selection that may still be going on

@@ -133,7 +133,7 @@ class Cascade:
     def begin(self, index: int, stream: Stream) -> bool:
         """Take what was fed in since the last frame; True where that was anything: FRAME_INPUT's ``fed``.
 
-        Another ``budget`` may change the ``plan``.
+        Another ``budget`` may change the ``graph_key``.
         """
         fed = self._feedback.take(self._pixels.geometry)
         self.budget = fed.budget or 0
@@ -218,7 +218,7 @@ class Cascade:
         return {**carried, **own, **(self.asking.channels() if self.asking else {})}
 
     @property
-    def plan(self) -> tuple[int, int]:
+    def graph_key(self) -> tuple[int, int]:
         """Tokens that the kernels and copies have room for, and LOD of the coarsest ones; see session.Choice."""
         return self._outlet.room, self._top
 
