@@ -90,6 +90,7 @@ class Loaded:
         frame["keyframe"] = KEYFRAMES.index(update.keyframe)
         frame["forgets"] = update.forgets
         frame["rests"] = frame["settled"] and not fed and not update.written.any()
+        frame["noise"] = update.noise
         frame["budget"] = budget
         pixels.frame.upload(frame, self._stream)
         self.number += 1
