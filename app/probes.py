@@ -99,7 +99,7 @@ def cuda_engine() -> dict[str, Any]:
 
 def vocabulary() -> list[list[str]]:
     """The words that queries may use without a model, those of one meaning together."""
-    from foveate.pipeline.query.attributes.vocabulary import SYNONYMS
+    from foveate.pipeline.attributes.vocabulary import SYNONYMS
 
     return [list(words) for words in SYNONYMS]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.footage import CELL, Plane
-from foveate.pipeline.painting import Interpolation
 from foveate.pipeline.selection import Selection
+from foveate.pipeline.selection.painting import Interpolation
 
 Lods = NDArray[np.int8]  # [rows, columns]: the LOD at which each cell is shown; NOT_SHOWN without a token
 Tokens = NDArray[np.int32]  # [tokens, 3]: row and column of the top left cell, LOD; painted in this order

@@ -21,18 +21,19 @@ from foveate.cuda.hand_over import update_of
 from foveate.cuda.query.of_pixels import AttributesOfPixels
 from foveate.cuda.query.relevance import Relevance
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cascade.cache import Cache, Flow, Map
+from foveate.pipeline.attributes.embedder import OF_REGIONS
+from foveate.pipeline.attributes.vocabulary import TEXT
+from foveate.pipeline.cascade.cache import Cache
 from foveate.pipeline.cascade.feedback import Fed
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.update import Update
+from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import Mask, tiles_to_cells
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.asked import Asked
-from foveate.pipeline.query.attributes.embedder import OF_REGIONS
-from foveate.pipeline.query.attributes.vocabulary import TEXT
 from foveate.pipeline.query.encoder import View
-from foveate.pipeline.query.interest import Interest
 from foveate.pipeline.query.program import COEFFICIENTS, Program
+from foveate.pipeline.relevance.asked import Asked
+from foveate.pipeline.relevance.interest import Interest
 
 _SLOTS = 2
 

@@ -13,8 +13,8 @@ from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.work import Work
-from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Feedback
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
 

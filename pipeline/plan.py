@@ -15,7 +15,7 @@ from foveate.pipeline.cascade.linear_scorer import LinearScorer, read_scorer
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.plugins import load_function
-from foveate.pipeline.query.asked import Asked, asked
+from foveate.pipeline.relevance.asked import Asked, asked
 from foveate.pipeline.settings import QUERY_MAP, Settings
 from foveate.pipeline.text.detector import TextDetector, open_detector
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from pydantic_core import ErrorDetails
 
 from foveate.pipeline.channels import CHANNELS, OPTIONAL_CHANNELS
-from foveate.pipeline.query.phrase import parse
+from foveate.pipeline.phrase import parse
 from foveate.pipeline.timecode import Seconds
 
 MOST_FRAMES = 1_000_000_000

@@ -11,7 +11,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.keywords import overridden
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.asked import compiled_queries
+from foveate.pipeline.relevance.asked import compiled_queries
 from foveate.pipeline.settings import Settings
 
 

@@ -12,8 +12,8 @@ from foveate.app.addresses import resolved
 from foveate.app.complaints import check_count, complaint
 from foveate.app.flags import spelling
 from foveate.app.live.quantities import seconds_in
+from foveate.pipeline.attributes.question import queries_in
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.query.question import queries_in
 from foveate.pipeline.settings import Settings
 
 _MOST_FRAMES: Final = 10_000

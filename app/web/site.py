@@ -21,7 +21,7 @@ from foveate.app.web.gallery import Exhibit
 from foveate.app.web.guard import Guard
 from foveate.app.web.metrics import exposition, registry
 from foveate.app.web.picture import message, still
-from foveate.pipeline.sinks.overlay_tokens import COLOURS
+from foveate.pipeline.selection.drawing import COLOURS
 
 _STATIC = Path(__file__).with_name("static")
 _FRAME_PAUSE = 1 / 15  # seconds: a watcher gets at most 15 pictures a second

@@ -33,10 +33,10 @@ from foveate.pipeline.encoders.base import Vectors, unit
 from foveate.pipeline.encoders.embedder import DenseEmbedder
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import Compiled, Embedded, View
-from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.relevance.asked import Asked
 from foveate.pipeline.settings import ClipSettings, Settings
 from foveate.pipeline.sources import open_source
 

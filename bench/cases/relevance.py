@@ -20,8 +20,8 @@ from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
 from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
-from foveate.pipeline.query.attributes.encoder import AttributesEncoder
-from foveate.pipeline.query.phrase import parse
+from foveate.pipeline.attributes.encoder import AttributesEncoder
+from foveate.pipeline.phrase import parse
 from foveate.pipeline.query.program import INPUTS, Program, participation, relevance
 
 _CELLS: Final = (273, 8_160)  # the usual budget; all of a picture of 1080p

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foveate.bench.footage import Footage, Plane
 from foveate.bench.painting import Lods, ReaderPicture, Tokens, lods_at
-from foveate.pipeline.painting import Interpolation
+from foveate.pipeline.selection.painting import Interpolation
 
 
 class Sent(NamedTuple):

@@ -26,12 +26,12 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.state import KEYFRAMES, PixelState
-from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.rate_distortion import prices
 from foveate.pipeline.cascade.strategies import top_lod
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Selection

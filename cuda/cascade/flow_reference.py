@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 
 Map = NDArray[np.float32]

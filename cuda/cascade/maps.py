@@ -10,10 +10,10 @@ from foveate.cuda.cascade.arrays import MAPS, Arrays
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.state import GRID_CHANNELS, PixelState
-from foveate.pipeline.cascade.cache import Map
 from foveate.pipeline.cascade.clusters import boundary
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.colour import to_rgb
+from foveate.pipeline.flow import Map
 from foveate.pipeline.settings import Settings
 
 _COLOURS = ("red", "green", "blue")

@@ -10,10 +10,10 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
+from foveate.pipeline.attributes.colours import tables
+from foveate.pipeline.attributes.vocabulary import LIGHT, TEXT
 from foveate.pipeline.cpu.attributes import MOST_STROKES, RIM, stroke_step
 from foveate.pipeline.native.attributes import BINS, COLOUR_LEVEL, COLOURS, STROKE_LEVEL
-from foveate.pipeline.query.attributes.colours import tables
-from foveate.pipeline.query.attributes.vocabulary import LIGHT, TEXT
 from foveate.pipeline.query.program import COEFFICIENTS
 
 _THREADS, _TEXT_THREADS = 64, 128

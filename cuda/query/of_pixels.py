@@ -10,7 +10,7 @@ from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
 from foveate.cuda.query.rest import Rest
 from foveate.cuda.state import PixelState
-from foveate.pipeline.query.attributes.embedder import OF_PIXELS
+from foveate.pipeline.attributes.embedder import OF_PIXELS
 from foveate.pipeline.query.program import COEFFICIENTS
 
 Maps = NDArray[np.float32]

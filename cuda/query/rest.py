@@ -11,7 +11,7 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cpu.rest import PANS, PATIENCE, STEP
+from foveate.pipeline.attributes.rest import PANS, PATIENCE, STEP
 from foveate.pipeline.native.rest import REST_LEVEL
 
 _THREADS, _FORGET_THREADS = 64, 1024

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Mask
 from foveate.pipeline.settings import CacheSettings
-
-Map = NDArray[np.float32]
-
-
-class Flow(NamedTuple):
-    """Where each cell's content was in the previous frame: its origin is at (column + dx, row + dy). In cells."""
-
-    dx: Map
-    dy: Map
-    confidence: Map  # in [0, 1]
 
 
 class Cache:

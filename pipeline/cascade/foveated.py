@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, in_order, over_groups
-from foveate.pipeline.cascade.quadtree import Quadtree
 from foveate.pipeline.geometry import CELL, Geometry, Mask
+from foveate.pipeline.quadtree import Quadtree
 
 Values = NDArray[np.float64]
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups
-from foveate.pipeline.cascade.quadtree import Quadtree
 from foveate.pipeline.cascade.rate import OCTAVES
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
+from foveate.pipeline.quadtree import Quadtree
 
 UNSEEN = np.float32(64.0**2 * 256)
 """Squared error of a cell of which the reader holds nothing: 64 grey values at each of its pixels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Cache, Flow, Map
+from foveate.pipeline.cascade.cache import Cache
 from foveate.pipeline.cascade.clusters import boundary, cluster
 from foveate.pipeline.cascade.coverage import spread_tokens
 from foveate.pipeline.cascade.depth import NAMES as DEPTH_NAMES
@@ -13,6 +13,7 @@ from foveate.pipeline.cascade.depth import from_depth
 from foveate.pipeline.cascade.feedback import Fed
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import CELL, Geometry, Mask
 from foveate.pipeline.settings import CacheSettings
 

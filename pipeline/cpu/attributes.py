@@ -7,18 +7,15 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.attributes.colours import tables
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.rest import RestStack
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, Found, attributes
-from foveate.pipeline.query.attributes.colours import tables
 
 Map = NDArray[np.float32]
-
-PIXEL_CHANNELS = COLOURS + 1
-"""clip0 .. clip11: the shares of the named colours, and lightness."""
 
 STROKE_STEP = 0.1
 """Luma difference, of its range, that makes an edge of a letter's stroke."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.attributes.vocabulary import TEXT
 from foveate.pipeline.cascade.coverage import Coverage
 from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Fed, Feedback
@@ -29,12 +29,12 @@ from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.cpu.reader import Reader
 from foveate.pipeline.cpu.sampling import patches
 from foveate.pipeline.cpu.upper import UpperLevels
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.attributes.vocabulary import TEXT
 from foveate.pipeline.query.encoder import View
-from foveate.pipeline.query.interest import Interest
+from foveate.pipeline.relevance.interest import Interest
 from foveate.pipeline.selection import Selection, Step
 from foveate.pipeline.text.lettering import Lettering
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from foveate.pipeline.attributes.colours import tables
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.cascade import cascade
@@ -12,7 +13,6 @@ from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame, Source
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.attributes.colours import tables
 from foveate.pipeline.selection import Step
 
 _COPIES = 3  # of the levels, where the Cascade reads them in another thread: one written, one in the channel, one read

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Flow, Map
+from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import TOP_LEVEL, Mask
 
 _LEAST_SIDE = 32  # samples; OpenCV's search ends the process on some pictures with a shorter side

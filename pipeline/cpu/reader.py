@@ -16,7 +16,7 @@ from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks, tiles_to_cells
 from foveate.pipeline.native.paint import paint_tokens, paint_upper
 from foveate.pipeline.native.reader import note_shown, reader_error
-from foveate.pipeline.painting import Interpolation
+from foveate.pipeline.selection.painting import Interpolation
 
 _NEVER_SEEN = 255  # coarser than any LOD
 _NO_NOISE = np.float32(0)

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Mask
 
 Map = NDArray[np.float32]

@@ -14,9 +14,9 @@ from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.encoders.pca import Projection, load_projection
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.encoder import Compiled
 from foveate.pipeline.query.example import example
-from foveate.pipeline.query.phrase import Phrase
 from foveate.pipeline.query.program import INPUTS, Term, program
 from foveate.pipeline.settings import ClipSettings
 

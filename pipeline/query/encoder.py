@@ -9,10 +9,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Flow, Map
+from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry, Mask
-from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.program import COEFFICIENTS, Program
 from foveate.pipeline.selection import KeyframeReason
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.phrase import Phrase
 
 Map = NDArray[np.float32]
 

@@ -9,9 +9,9 @@ import cv2
 import numpy as np
 
 from foveate.pipeline.selection import PATCH, Selection
+from foveate.pipeline.selection.drawing import COLOURS, LODS
 from foveate.pipeline.sinks.overlay_heat import colour_ramp
 from foveate.pipeline.sinks.overlay_layout import Image
-from foveate.pipeline.sinks.overlay_tokens import COLOURS, LODS
 
 Colour = tuple[int, int, int]
 

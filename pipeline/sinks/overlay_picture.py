@@ -9,6 +9,7 @@ import numpy as np
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.selection.drawing import draw_tokens
 from foveate.pipeline.sinks.header import budget_of
 from foveate.pipeline.sinks.overlay_heat import HeatScale, draw_heat
 from foveate.pipeline.sinks.overlay_history import History, in_decibels
@@ -17,7 +18,6 @@ from foveate.pipeline.sinks.overlay_legend import BACKGROUND, draw_caption, draw
 from foveate.pipeline.sinks.overlay_query import QueryText
 from foveate.pipeline.sinks.overlay_reader import ReaderView, Seen
 from foveate.pipeline.sinks.overlay_scale import picture_at
-from foveate.pipeline.sinks.overlay_tokens import draw_tokens
 
 _CHART: Final = (26, 29, 37)  # behind the figures
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import cv2
 
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.painting import Interpolation
 from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.selection.painting import Interpolation
 from foveate.pipeline.sinks.overlay_layout import Image
 
 

@@ -7,22 +7,7 @@ import numpy as np
 
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.frames import Frame, FrameView, Plane
-from foveate.pipeline.selection import Selection
-from foveate.pipeline.sinks.overlay_layout import Image, Map
-
-
-def enlarged(coarse: Map, step: int, selection: Selection, shape: tuple[int, ...], method: int) -> Map:
-    """A map with one value per ``step`` x ``step`` level-0 pixels, at the scale of an image of ``shape``.
-
-    What lies beyond the picture, in its padding, is cut off. ``method`` is OpenCV's interpolation.
-    """
-    height, width = shape[:2]
-    across, down = selection.width / width / step, selection.height / height / step
-    back = np.array([[across, 0, across / 2 - 0.5], [0, down, down / 2 - 0.5]])  # pixel centre to pixel centre
-    image = np.empty((height, width), np.uint8)
-    flags = method | cv2.WARP_INVERSE_MAP
-    cv2.warpAffine(coarse, back, (width, height), image, flags=flags, borderMode=cv2.BORDER_REPLICATE)
-    return image
+from foveate.pipeline.sinks.overlay_layout import Image
 
 
 def picture_at(frame: FrameView, width: int, height: int) -> Image:

@@ -21,13 +21,13 @@ from foveate.cuda.pixels.pixels import Pixels, _allocate
 from foveate.cuda.pixels.staging import Staging
 from foveate.cuda.query import of_pixels
 from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES, PixelState
+from foveate.pipeline.attributes.embedder import OF_PIXELS
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.plan import plan_stream
-from foveate.pipeline.query.attributes.embedder import OF_PIXELS
 from foveate.pipeline.settings import Settings
 
 

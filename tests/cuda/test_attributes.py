@@ -15,11 +15,11 @@ from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
 from foveate.cuda.query.rest import Rest
 from foveate.cuda.state import FRAME_STATE, PlaneLevels
+from foveate.pipeline.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.cpu.attributes import AttributeStack
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.query.program import COEFFICIENTS
 
 _UNTOUCHED = np.frombuffer(b"\xff" * 4, np.uint32)[0]

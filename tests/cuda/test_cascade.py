@@ -18,18 +18,18 @@ from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState, PlaneLevels
-from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.cpu.levels import PlanePyramid
 from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.upload import upload
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.plan import plan_stream
-from foveate.pipeline.query.asked import compiled_queries
-from foveate.pipeline.query.attributes.encoder import AttributesEncoder
+from foveate.pipeline.relevance.asked import compiled_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources import open_source

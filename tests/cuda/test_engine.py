@@ -15,10 +15,10 @@ import pytest
 from foveate.cuda.engine import CudaEngine
 from foveate.cuda.frames import DeviceFrame
 from foveate.pipeline import open_stream
-from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu import cascade as cpu_cascade
 from foveate.pipeline.cpu.engine import CpuEngine
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection

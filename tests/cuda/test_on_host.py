@@ -22,7 +22,7 @@ from foveate.pipeline.engine import open_engine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.plan import plan_stream
-from foveate.pipeline.query.asked import compiled_queries
+from foveate.pipeline.relevance.asked import compiled_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source

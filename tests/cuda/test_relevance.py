@@ -13,8 +13,8 @@ from foveate.cuda.driver.memory import Memory
 from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.encoder import place
-from foveate.pipeline.query.phrase import Phrase
 from foveate.pipeline.query.program import COEFFICIENTS, INPUTS, Activation, Program, participation, program, relevance
 
 SUM_ERROR = 1e-5

@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from foveate.pipeline.cascade.problem import Problem
-from foveate.pipeline.cascade.quadtree import Quadtree
 from foveate.pipeline.cascade.rate_distortion import UNSEEN, RateDistortion, first_price, prices
 from foveate.pipeline.cascade.three_stage import ThreeStage
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
+from foveate.pipeline.quadtree import Quadtree
 
 
 def problem(geometry, budget, errors, weight=None, kept=None, score=None):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from foveate.pipeline.cascade.cache import Cache, Flow
+from foveate.pipeline.cascade.cache import Cache
 from foveate.pipeline.cascade.scores import peak
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import CacheSettings
 

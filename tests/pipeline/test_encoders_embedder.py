@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.cache import Flow
 from foveate.pipeline.encoders.carried import Track
 from foveate.pipeline.encoders.embedder import DenseEmbedder
 from foveate.pipeline.encoders.pca import Projection
 from foveate.pipeline.encoders.regions import whole, windows
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Colour, Frame, Moment
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.encoder import View

@@ -22,7 +22,7 @@ from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.encoders.pca import Projection, load_projection, save_projection
 from foveate.pipeline.encoders.query import ClipEncoder
 from foveate.pipeline.errors import SettingsError, SourceError
-from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.program import relevance
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import ClipSettings

@@ -11,8 +11,8 @@ import pytest
 
 from foveate.bench.painting import ReaderPicture, decibels, lods_of, mean_square
 from foveate.pipeline import open_stream
-from foveate.pipeline.painting import blank, paint_patches
 from foveate.pipeline.selection import Selection
+from foveate.pipeline.selection.painting import blank, paint_patches
 
 GREY = 128
 

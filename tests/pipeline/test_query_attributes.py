@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import XKCD_COLORS
 
+from foveate.pipeline.attributes.colours import NAMES, tables
+from foveate.pipeline.attributes.encoder import AttributesEncoder
+from foveate.pipeline.attributes.regions import regions, sizes
+from foveate.pipeline.attributes.vocabulary import VOCABULARY
 from foveate.pipeline.cpu.attributes import AttributeStack
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.attributes.colours import NAMES, tables
-from foveate.pipeline.query.attributes.encoder import AttributesEncoder
-from foveate.pipeline.query.attributes.regions import regions, sizes
-from foveate.pipeline.query.attributes.vocabulary import VOCABULARY
-from foveate.pipeline.query.phrase import Phrase
+from foveate.pipeline.phrase import Phrase
 
 # Colours as web pages name them, and the basic term that people use for them.
 CALLED = {

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from foveate.pipeline.cascade.cache import Flow
+from foveate.pipeline.attributes.embedder import AttributesEmbedder
+from foveate.pipeline.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
-from foveate.pipeline.query.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.query.encoder import View
 
 GEOMETRY = Geometry(320, 160)
@@ -51,7 +51,7 @@ def test_no_regions_are_made_for_a_colour(monkeypatch):
     def never(*_):
         raise AssertionError("no size and no motion is asked for")
 
-    monkeypatch.setattr("foveate.pipeline.query.attributes.embedder.regions", never)
+    monkeypatch.setattr("foveate.pipeline.attributes.embedder.regions", never)
     embedder = AttributesEmbedder(GEOMETRY)
     for view in views(6):
         embedder.update(view(frozenset({3, TEXT})))

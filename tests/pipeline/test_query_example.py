@@ -10,12 +10,12 @@ import cv2
 import numpy as np
 import pytest
 
+from foveate.pipeline.attributes.colours import NAMES
+from foveate.pipeline.attributes.encoder import AttributesEncoder
+from foveate.pipeline.attributes.shown import dominant
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.query.attributes.colours import NAMES
-from foveate.pipeline.query.attributes.encoder import AttributesEncoder
-from foveate.pipeline.query.attributes.shown import dominant
+from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.example import Example, example
-from foveate.pipeline.query.phrase import Phrase
 from foveate.pipeline.query.program import relevance
 from foveate.pipeline.stream import open_stream
 

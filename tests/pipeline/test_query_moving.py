@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foveate.pipeline.cascade.cache import Flow
-from foveate.pipeline.cpu.rest import PATIENCE, STEP
+from foveate.pipeline.attributes.moving import Motion
+from foveate.pipeline.attributes.regions import regions
+from foveate.pipeline.attributes.rest import PATIENCE, STEP
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.rest import Memory, compare_rest
-from foveate.pipeline.query.attributes.moving import Motion
-from foveate.pipeline.query.attributes.regions import regions
 from foveate.pipeline.query.encoder import View
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foveate.pipeline.query.phrase import HEAVIEST, Phrase, parse
+from foveate.pipeline.phrase import HEAVIEST, Phrase, parse
 from foveate.pipeline.query.program import INPUTS, participation, program, relevance
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from foveate.pipeline.query.asked import compiled_queries
-from foveate.pipeline.query.attributes.encoder import AttributesEncoder
-from foveate.pipeline.query.question import queries_in
+from foveate.pipeline.attributes.encoder import AttributesEncoder
+from foveate.pipeline.attributes.question import queries_in
+from foveate.pipeline.relevance.asked import compiled_queries
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from foveate.pipeline import open_stream
+from foveate.pipeline.attributes.embedder import AttributesEmbedder
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
 from foveate.pipeline.sinks.header import header_json
 
 CLIP = str(Path(__file__).parents[2] / "sample_videos" / "pedestrians.mp4")

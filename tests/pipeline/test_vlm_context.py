@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.pipeline import open_stream
-from foveate.pipeline.painting import blank, paint_patches
 from foveate.pipeline.selection import Selection, forgets
+from foveate.pipeline.selection.painting import blank, paint_patches
 from foveate.pipeline.vlm.context import Context, Part
 from tests.pipeline.vlm_selections import selection_of
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from foveate.pipeline.query.attributes.colours import NAMES
+from foveate.pipeline.attributes.colours import NAMES
 from foveate.pipeline.query.program import COEFFICIENTS, INPUTS, Map
 
 LIGHT, MOVING, TEXT, SMALLEST, LARGEST = range(len(NAMES), COEFFICIENTS)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.selection import PATCH, Selection
-from foveate.pipeline.sinks.overlay_layout import Image, Map
-from foveate.pipeline.sinks.overlay_scale import enlarged
+from foveate.pipeline.selection.painting import Image
+
+Map = NDArray[np.uint8]  # [height, width]
 
 LODS: Final = 5  # with looks of their own; coarser tokens look like the last
 COLOURS: Final = np.array(  # RGB per LOD; bright and warm is fine, dull and cold is coarse
@@ -84,3 +85,17 @@ def _edges(selection: Selection, lod: int) -> NDArray[np.int64]:
     x, y = selection.x[chosen].astype(np.int64), selection.y[chosen].astype(np.int64)
     half = PATCH * 2**lod // 2
     return np.stack([x - half, y - half, x + half, y + half])
+
+
+def enlarged(coarse: Map, step: int, selection: Selection, shape: tuple[int, ...], method: int) -> Map:
+    """A map with one value per ``step`` x ``step`` level-0 pixels, at the scale of an image of ``shape``.
+
+    What lies beyond the picture, in its padding, is cut off. ``method`` is OpenCV's interpolation.
+    """
+    height, width = shape[:2]
+    across, down = selection.width / width / step, selection.height / height / step
+    back = np.array([[across, 0, across / 2 - 0.5], [0, down, down / 2 - 0.5]])  # pixel centre to pixel centre
+    image = np.empty((height, width), np.uint8)
+    flags = method | cv2.WARP_INVERSE_MAP
+    cv2.warpAffine(coarse, back, (width, height), image, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    return image

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.phrase import LONGEST, Phrase, parse, shortened
 from foveate.pipeline.query.encoder import Compiled, QueryEncoder
-from foveate.pipeline.query.phrase import LONGEST, Phrase, parse, shortened
 from foveate.pipeline.query.program import Program
 from foveate.pipeline.settings import QUERY_MAP, Settings, shown_value
 
@@ -40,7 +40,7 @@ def open_encoder(settings: Settings) -> QueryEncoder:
         from foveate.pipeline.encoders.query import open_clip_encoder
 
         return open_clip_encoder(settings.clip)
-    from foveate.pipeline.query.attributes.encoder import AttributesEncoder
+    from foveate.pipeline.attributes.encoder import AttributesEncoder
 
     return AttributesEncoder()
 

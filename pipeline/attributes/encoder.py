@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from foveate.pipeline.attributes.embedder import AttributesEmbedder
+from foveate.pipeline.attributes.shown import shown_in
+from foveate.pipeline.attributes.vocabulary import Term, nearest, read
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.attributes.embedder import AttributesEmbedder
-from foveate.pipeline.query.attributes.shown import shown_in
-from foveate.pipeline.query.attributes.vocabulary import Term, nearest, read
+from foveate.pipeline.phrase import Phrase, shortened
 from foveate.pipeline.query.encoder import Compiled
-from foveate.pipeline.query.phrase import Phrase, shortened
 from foveate.pipeline.query.program import program
 
 _LISTED = 8  # words in a message

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.frames import Colour
-from foveate.pipeline.native.attributes import BINS, Tables
+from foveate.pipeline.native.attributes import BINS, COLOURS, Tables
 
 NAMES = ("black", "white", "grey", "red", "orange", "yellow", "green", "blue", "purple", "pink", "brown")
+PIXEL_CHANNELS = COLOURS + 1
+"""clip0 .. clip11: the shares of the named colours, and lightness."""
 
 _GREY = 11.0  # chroma below which there is no hue to speak of
 _DIM_GREY = 16.0  # the same for dark colours, where noise makes hues

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.painting import Image, blank
-from foveate.pipeline.sinks.overlay_tokens import draw_tokens
+from foveate.pipeline.selection.drawing import draw_tokens
+from foveate.pipeline.selection.painting import Image, blank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

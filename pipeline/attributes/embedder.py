@@ -6,14 +6,13 @@ from typing import Final
 
 import numpy as np
 
+from foveate.pipeline.attributes.colours import NAMES, PIXEL_CHANNELS
+from foveate.pipeline.attributes.moving import Motion
+from foveate.pipeline.attributes.regions import regions, sizes
+from foveate.pipeline.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.channels import EMBEDDING
-from foveate.pipeline.cpu.attributes import PIXEL_CHANNELS
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.regions import Regions
-from foveate.pipeline.query.attributes.colours import NAMES
-from foveate.pipeline.query.attributes.moving import Motion
-from foveate.pipeline.query.attributes.regions import regions, sizes
-from foveate.pipeline.query.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.query.encoder import Embedded, View
 from foveate.pipeline.query.program import COEFFICIENTS
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foveate.pipeline.cascade.cache import Map
+from foveate.pipeline.flow import Map
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.regions import Regions, extreme_sizes, label_regions
 

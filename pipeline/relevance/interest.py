@@ -10,7 +10,6 @@ import numpy as np
 from foveate.pipeline.cascade.feedback import Fed
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.asked import Asked
 from foveate.pipeline.query.encoder import Embedder, View, place
 from foveate.pipeline.query.program import (
     COEFFICIENTS,
@@ -21,6 +20,7 @@ from foveate.pipeline.query.program import (
     participation,
     relevance,
 )
+from foveate.pipeline.relevance.asked import Asked
 
 
 class Interest:

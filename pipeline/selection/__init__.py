@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.frames import FrameView
 
 if TYPE_CHECKING:
-    from foveate.pipeline.painting import Interpolation
+    from foveate.pipeline.selection.painting import Interpolation
 
 PATCH = 16  # a token has PATCH x PATCH samples, whatever its LOD
 
@@ -133,7 +133,7 @@ class Selection:
 
         Raises ValueError without patches, for an ``onto`` of another shape, and for another interpolation.
         """
-        from foveate.pipeline.painting import blank, paint_patches
+        from foveate.pipeline.selection.painting import blank, paint_patches
 
         if self.patches is None:
             raise ValueError("the selection holds no patches to paint; open the stream with patches=True")
@@ -149,13 +149,13 @@ class Selection:
         ``picture`` is the frame, such as the stream's ``frame``, or R'G'B' uint8[H, W, 3] at any scale; it is not
         changed. Places without a token are darkened. Raises ValueError for another shape or type.
         """
-        from foveate.pipeline.showing import drawn
+        from foveate.pipeline.selection.showing import drawn
 
         return drawn(self, picture)
 
     def _repr_html_(self) -> str:
         """For notebooks: what the model sees of this frame alone, and where the tokens lie."""
-        from foveate.pipeline.showing import html_of
+        from foveate.pipeline.selection.showing import html_of
 
         return html_of(self)
 

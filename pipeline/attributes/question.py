@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from foveate.pipeline.query.attributes.vocabulary import VOCABULARY, read
+from foveate.pipeline.attributes.vocabulary import VOCABULARY, read
 
 _WORD = re.compile(r"\w+")
 

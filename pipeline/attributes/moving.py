@@ -7,9 +7,9 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
-from foveate.pipeline.cascade.cache import Flow, Map
-from foveate.pipeline.cpu.rest import PATIENCE as LEARNS
-from foveate.pipeline.cpu.rest import pans
+from foveate.pipeline.attributes.rest import PATIENCE as LEARNS
+from foveate.pipeline.attributes.rest import pans
+from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.regions import Filling, Regions, fill_regions, weaken_small
 from foveate.pipeline.query.encoder import View

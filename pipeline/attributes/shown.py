@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import cv2
 import numpy as np
 
-from foveate.pipeline.query.attributes.colours import NAMES, named
-from foveate.pipeline.query.attributes.vocabulary import VOCABULARY, Term
+from foveate.pipeline.attributes.colours import NAMES, named
+from foveate.pipeline.attributes.vocabulary import VOCABULARY, Term
 from foveate.pipeline.query.example import Example, example
 
 _DOMINANT: Final = 0.2  # share of the picture that a colour must have
