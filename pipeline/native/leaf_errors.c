@@ -51,8 +51,12 @@ void leaf_errors(const Pyramid planes[3], const LeafErrors *e, int32_t row)
     FindErrors *find = for_this_processor();
     if (!find_near(e->written, row, e->rows, e->columns, e->near)) return;
     for (int32_t column = 0; column < e->columns;) {
-        int32_t end = column + e->near[column];
-        for (int32_t x = end; end > column && x < least(end + GAP, e->columns); x++)
+        if (!e->near[column]) {
+            column++;
+            continue;
+        }
+        int32_t end = column + 1;
+        for (int32_t x = end; x < least(end + GAP, e->columns); x++)
             if (e->near[x]) end = x + 1;
         while (column < end) {
             int32_t cells = together(end - column, e->columns);
@@ -60,6 +64,5 @@ void leaf_errors(const Pyramid planes[3], const LeafErrors *e, int32_t row)
             find(planes, e, row, column, cells);
             column += cells;
         }
-        column = greatest(end, column + 1);
     }
 }

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.pyramid import pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame
+from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import CacheSettings, ChangeSettings, Settings
 
@@ -166,6 +168,25 @@ def test_incremental_equals_a_rebuild_at_every_analysis_level(height, width, lev
         np.testing.assert_allclose(last.grid[name], fresh.grid[name], atol=1e-6, err_msg=name)
     for mine, anew in zip(last.errors, fresh.errors, strict=True):
         np.testing.assert_allclose(mine, anew, rtol=1e-6, atol=1e-2)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(500, 1300), st.floats(0.05, 0.5), st.integers(0, 2**32 - 1))
+def test_errors_of_wide_pictures_equal_a_rebuild_whatever_tiles_are_written(width, share, seed):
+    """Rows are worked on in runs of cells with gaps between them: none of the cells may be left out."""
+    rng, geometry = np.random.default_rng(seed), Geometry(width, 96)
+    levels, rebuilt = Levels(geometry, False), Levels(geometry, False)
+    levels.update(some_planes(rng, width), np.ones(geometry.tiles, np.bool_))
+    for _ in range(3):
+        levels.update(some_planes(rng, width), rng.random(geometry.tiles) < share)
+        held = tuple(plane.pixels[:96, :width] for plane in levels.planes)
+        rebuilt.update(held, np.ones(geometry.tiles, np.bool_))
+        for mine, anew in zip(levels.errors, rebuilt.errors, strict=True):
+            np.testing.assert_array_equal(mine, anew)
+
+
+def some_planes(rng, width):
+    return tuple(rng.integers(0, 256, (96, width), dtype=np.uint8) for _ in range(3))
 
 
 def test_motion_is_the_change_of_luma_and_lasts_one_frame():
