@@ -95,3 +95,9 @@ def as_blocks(plane: NDArray[Any], side: int) -> NDArray[Any]:
 def tiles_to_cells(tiles: NDArray[np.generic]) -> NDArray[np.generic]:
     """Each tile's value for its 2x2 cells: [r, c] -> [2r, 2c]."""
     return tiles.repeat(CELLS_PER_TILE, axis=0).repeat(CELLS_PER_TILE, axis=1)
+
+
+def cells_to_tiles(cells: Mask) -> Mask:
+    """The tiles of which any cell is set: contiguous bool[2r, 2c] -> bool[r, c]."""
+    pairs = cells.view(np.uint16)
+    return np.asarray((pairs[0::CELLS_PER_TILE] | pairs[1::CELLS_PER_TILE]) != 0, np.bool_)

@@ -13,7 +13,7 @@ from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.sampling import Index
 from foveate.pipeline.cpu.upper import UpperLevels
-from foveate.pipeline.geometry import CELL, CELLS_PER_TILE, TOP_LEVEL, Geometry, Mask, as_blocks, tiles_to_cells
+from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask, cells_to_tiles, tiles_to_cells
 from foveate.pipeline.native.paint import paint_tokens, paint_upper
 from foveate.pipeline.native.reader import note_shown, reader_error
 from foveate.pipeline.selection.painting import Interpolation
@@ -116,6 +116,7 @@ class Reader:
             self._left = np.concatenate([self._left, np.zeros((further, *self._geometry.grid), np.float32)])
         for lod, at in groups(tokens):
             self._mark(lod, tokens.row[at], tokens.column[at])
+        self._stale |= cells_to_tiles(self._painted)
         if participation is not None:
             np.copyto(self._marked, participation, where=self._painted)
 
@@ -124,4 +125,3 @@ class Reader:
         self.seen |= painted
         self._painted |= painted
         self.lod[painted] = lod
-        self._stale |= as_blocks(np.ascontiguousarray(painted), CELLS_PER_TILE).any(axis=(1, 3))
