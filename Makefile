@@ -28,7 +28,7 @@ test-gpu: .venv/ready
 	.venv/bin/python -m pip install -q -e '.[cuda]'
 	.venv/bin/python -m pytest -m gpu --gpu-required tests/cuda
 
-.venv/ready: pyproject.toml $(wildcard pipeline/native/*.c pipeline/native/*.h)
+.venv/ready: pyproject.toml $(wildcard setup.py pipeline/native/*.c pipeline/native/*.h pipeline/spec/*.py)
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q -e '.[dev]'
 	touch $@

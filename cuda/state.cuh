@@ -1,6 +1,8 @@
 // What passes between the kernels of one frame, in device memory. Mirrors state.py; both change together.
 #pragma once
 
+#include "spec/keyframes.h"
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -19,8 +21,6 @@ struct FrameInput {
     int budget;             // tokens, instead of the settings'; 0: theirs
     int interval;           // frames between periodic keyframes, instead of the settings'; 0: theirs
 };
-
-enum Keyframe { NONE = 0, FIRST = 1, PERIODIC = 2, CUT = 3, SIZE = 4, DISCONTINUITY = 5 };
 
 // Written by the device. `changed` tiles differ from what the texture held; `dirty` ones are written.
 struct FrameState {

@@ -5,17 +5,17 @@
 // Results equal pipeline/cascade/scores.py, cache.py and ledger.py bit for bit, given the same flow and channels, except
 // that a map warped between cells may differ in its last bits.
 #include "picture.cuh"
+#include "spec/errors.h"
+#include "spec/local_channels.h"
+#include "spec/memory.h"
+#include "spec/query_prior.h"
+#include "spec/score.h"
+#include "spec/tokens.h"
 
 enum Map { RELEVANCE, SALIENCY_BEFORE, FIXATION, ATTENTION, CLUSTER_DISTANCE, CLUSTER_ID, CLUSTER_SIZE, SINCE, MAPS };
 const int LINEAR_MAPS = CLUSTER_ID;  // the maps before this one are averaged; the others hold identities and counts
-enum Channel { EDGES, EDGES_INVERTED, HIGHPASS, LOWPASS, MOTION, SALIENCY, EDGE_DISTANCE };  // as state.py's GRID_CHANNELS
 
 const int THREADS = 256;
-const float UNSEEN = 64.0f * 64.0f * 256.0f;
-const int NEVER_SEEN = 255;  // coarser than any LOD
-const float CHROMA_WEIGHT = 0.25f;
-const float FADING = 0.9f;  // of fixation, attention and gaze, per frame
-const float OUTSIDE = 0.003f, ASIDE = 0.1f, HIDDEN = 4.0f * 4.0f * 256.0f;  // as pipeline/cascade/prior.py's
 
 struct Carry {
     const FrameState* frame;
@@ -144,11 +144,11 @@ __device__ inline Carried carry_cell(const Carry& p, const FrameState& frame, in
 __device__ inline void remember(const Carry& p, int to, const Cell& cell, Carried carried, float score, float saliency)
 {
     p.attention_before[cell.index] = carried.maps[ATTENTION];
-    p.gaze[cell.index] = fmaxf(FADING * p.gaze[cell.index], p.bump[cell.index]);
+    p.gaze[cell.index] = fmaxf(GAZE_KEEP * p.gaze[cell.index], p.bump[cell.index]);
     carried.maps[RELEVANCE] = score;
     carried.maps[SALIENCY_BEFORE] = saliency;
-    carried.maps[FIXATION] *= FADING;
-    carried.maps[ATTENTION] = fminf(FADING * carried.maps[ATTENTION] + p.paid[cell.index], 1.0f);
+    carried.maps[FIXATION] *= FIXATION_KEEP;
+    carried.maps[ATTENTION] = fminf(ATTENTION_KEEP * carried.maps[ATTENTION] + p.paid[cell.index], 1.0f);
     carried.maps[SINCE] = __int_as_float(carried.valid ? __float_as_int(carried.maps[SINCE]) + 1 : 0);
 #pragma unroll
     for (int map = 0; map < MAPS; map++) p.maps[(2 * map + to) * cell.count + cell.index] = carried.maps[map];
@@ -168,7 +168,7 @@ __device__ inline void keep_pictures(const Carry& p, const Cell& cell)
 // With a query: information and perspective in balance with the participation.
 __device__ inline float focused(float information, float perspective, float participation)
 {
-    float focus = 1.0f - 0.5f * participation;
+    float focus = 1.0f - FOCUS_LOSS * participation;
     return (focus * participation) * perspective + (1.0f - focus) * (information * information);
 }
 
@@ -201,7 +201,7 @@ __device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
     if (!p.participation) return worth;
     float participation = p.participation[cell.index];
     worth.weight = weight * counted(participation);
-    worth.hidden = ((HIDDEN * participation) * participation) / fmaxf(worth.weight, 1e-6f);
+    worth.hidden = ((HIDDEN * participation) * participation) / fmaxf(worth.weight, LEAST_WEIGHT);
     worth.aside = p.errors[cell.index] * (1.0f - fminf(ASIDE + 2.0f * participation, 1.0f));
     return worth;
 }
@@ -249,9 +249,10 @@ __device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cel
     float participation = p.participation ? p.participation[cell.index] : 0.0f;
     float wanted = distance < 1.0f || cell.changed || participation > 0.0f ? 1.0f : 0.0f;
     float detail = fmaxf(channel[EDGES * cell.count], channel[EDGES_INVERTED * cell.count]);
-    float information = (0.4f * detail + 0.3f * channel[HIGHPASS * cell.count]) + 0.3f * (1.0f - distance);
-    float pull = 0.6f * saliency + 0.4f * channel[MOTION * cell.count];
-    float perspective = pull * (1.0f - 0.5f * p.eccentricity[cell.index]);
+    float information = (INFORMATION_EDGES * detail + INFORMATION_HIGHPASS * channel[HIGHPASS * cell.count]) +
+                        INFORMATION_DISTANCE * (1.0f - distance);
+    float pull = PERSPECTIVE_SALIENCY * saliency + PERSPECTIVE_MOTION * channel[MOTION * cell.count];
+    float perspective = pull * (1.0f - ECCENTRICITY_LOSS * p.eccentricity[cell.index]);
     information *= wanted;
     perspective *= wanted;
     float score = p.participation ? focused(information, perspective, participation)

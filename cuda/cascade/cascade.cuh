@@ -5,12 +5,12 @@
 // smaller than the number of roots there are levels above TOP, whose nodes are numbered row by row.
 #pragma once
 
+#include "spec/geometry.h"
 #include "state.cuh"
 
 #define EVERYONE 0xffffffffu
 
-const int TOP = 4;     // the level of the roots
-const int CELL = 16;   // level-0 pixels
+const int TOP = TOP_LEVEL;  // the level of the roots
 const int WARP = 32;
 const int PAINTED = 0x80;  // bit of what the reader has seen of a cell: since the last comparison
 

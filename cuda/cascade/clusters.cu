@@ -4,10 +4,9 @@
 // Blocks share the cells. Sums over a cluster of cells are whole numbers, so they do not depend on the order of threads,
 // nor on how many blocks there are.
 #include "cascade.cuh"
+#include "spec/clusters.h"
 
-const int CLUSTERS = 50;
 const int FEATURES = 5;        // L, a, b, row and column
-const int ITERATIONS = 5;
 const int THREADS = 1024;
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200  // those of consumers have no clusters of blocks
 const int BLOCKS = 8;  // of a thread block cluster: they run together, and read each other's shared memory

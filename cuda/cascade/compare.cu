@@ -4,10 +4,8 @@
 // One block of 256 threads per tile, four samples per thread. Sums of squares are whole numbers, so the result equals
 // pipeline/cpu/reader.py bit for bit. A frame that begins a new scene empties the reader's picture.
 #include "cascade.cuh"
-
-const int TILE = 32;           // level-0 pixels
-const float UNSEEN = 64.0f * 64.0f * 256.0f;
-const float CHROMA_WEIGHT = 0.25f;
+#include "spec/change.h"
+#include "spec/errors.h"
 
 struct Compare {
     const FrameState* frame;
@@ -75,7 +73,7 @@ __device__ inline void note(const Compare& p, int row, int column, int part, int
 // The squared error of a cell between two pictures of the same that differ by the frame's noise.
 __device__ inline float noise_error(const Compare& p)
 {
-    double grey = fmin(p.noise * p.frame->noise / 8, p.most);
+    double grey = fmin(p.noise * p.frame->noise / NOISE_PER_GREY, p.most);
     return (float)(p.per_square * grey * grey);
 }
 

@@ -5,10 +5,12 @@
 // does all of them. Where the frame rests, the last frame's tokens grow older.
 // Results equal pipeline/cascade/coverage.py, ledger.py, pipeline/cpu/reader.py and sampling.py.
 #include "cascade.cuh"
+#include "spec/memory.h"
+#include "spec/tokens.h"
 
-const int SIDE = 16;           // samples along a token's patch
+const int SIDE = PATCH;         // samples along a token's patch
 const int ONCE = 1 << 30;      // a step beyond everything: the loop is run once at most
-const float FIXATING = 1.0f - 0.9f;  // share of this frame in the fixation map
+const float FIXATING = 1.0f - FIXATION_KEEP;  // share of this frame in the fixation map
 const int NEVER = 0x7fffffff;
 
 struct Emit {
@@ -190,7 +192,7 @@ __device__ inline float enlarged(const Plane& plane, int level, int factor, int 
 // The weights of the four samples around a place, `part` of the way from the second to the third: as paint.c has them.
 __device__ inline void cubic_weights(float part, float* weights)
 {
-    const float a = -0.75f;
+    const float a = CUBIC;
     float far = part + 1.0f, rest = 1.0f - part;
     weights[0] = ((a * far - 5.0f * a) * far + 8.0f * a) * far - 4.0f * a;
     weights[1] = ((a + 2.0f) * part - (a + 3.0f)) * part * part + 1.0f;

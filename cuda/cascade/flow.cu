@@ -4,12 +4,9 @@
 //
 // A block takes the four cells of a written tile; on keyframes nothing is searched.
 #include "picture.cuh"
+#include "spec/flow.h"
 
-const int PATCH = 8;              // samples along a patch; each lane has two of them
-const int STEPS = 8;              // at most, per level
-const float LEAST_STEP = 0.04f;   // samples; a smaller one ends the search
-const float LEAST_DETAIL = 16.0f; // determinant of the gradients' sums below which nothing can be followed
-const float DOUBT = 0.125f;       // confidence lost per grey value of difference
+static_assert(PATCH * PATCH == 2 * WARP, "each lane has two samples of a patch");
 
 struct Flow {
     const FrameState* frame;

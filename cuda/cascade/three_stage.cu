@@ -4,10 +4,10 @@
 //
 // One block. The highest values are found by their bits, eight at a time; of equal values those first in reading order.
 #include "block.cuh"
+#include "spec/local_channels.h"
 
 const int STAGES = 3;
 const int BINS = 256;
-enum Channel { MOTION = 4, SALIENCY = 5 };  // as state.py's GRID_CHANNELS
 
 struct ThreeStage {
     Conclusion conclusion;

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream, checked
 from foveate.pipeline.errors import EngineError
+from foveate.pipeline.spec.headers import headers
 
 _ROOM = Path(__file__).resolve().parent.parent
 _OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
@@ -50,6 +51,7 @@ def _digest(source: bytes, architecture: str, version: tuple[int, int]) -> str:
     digest = hashlib.sha256(source)
     for header in sorted(_ROOM.rglob("*.cuh")):
         digest.update(header.read_bytes())
+    digest.update(repr(headers("cuda")).encode())
     digest.update(repr((_OPTIONS, architecture, version)).encode())
     return digest.hexdigest()[:20]
 
@@ -57,7 +59,9 @@ def _digest(source: bytes, architecture: str, version: tuple[int, int]) -> str:
 def _compile(path: Path, source: bytes, architecture: str) -> bytes:
     from cuda.bindings import nvrtc
 
-    program = checked(nvrtc.nvrtcCreateProgram(source, path.name.encode(), 0, None, None))
+    made = headers("cuda")
+    names, texts = [name.encode() for name in made], [text.encode() for text in made.values()]
+    program = checked(nvrtc.nvrtcCreateProgram(source, path.name.encode(), len(made), texts, names))
     try:
         folders = [f"--include-path={folder}" for folder in (_ROOM, path.parent)]
         options = [f"--gpu-architecture={architecture}", *folders, *_OPTIONS]

@@ -7,6 +7,7 @@
 // The threshold is at least so many times the noise: the lower quartile, over the top left 8x8 pixels of each tile, of what
 // they differ by from the frame before. It counts from the next frame on. Equals pipeline/cpu/noise.py.
 #include "pixels/input.cuh"
+#include "spec/change.h"
 
 struct Change {
     const FrameInput* input;
@@ -33,7 +34,7 @@ struct Change {
     int step;            // the histograms take every step-th pixel of every step-th row
 };
 
-enum { THREADS = 128, BINS = 32, TICKETS = 0, CHANGED = 1, HISTOGRAM = 2, NOISE = 34, LEVELS = 256, SCRATCH = 290 };
+enum { THREADS = 128, BINS = HISTOGRAM_BINS, TICKETS = 0, CHANGED = 1, HISTOGRAM = 2, NOISE = HISTOGRAM + BINS, LEVELS = NOISE_LEVELS, SCRATCH = NOISE + LEVELS };
 
 // A block's sum of differences must be greater; of luma, then of chroma.
 struct Limits {
@@ -41,7 +42,7 @@ struct Limits {
 };
 
 __device__ Limits limits_of(const Change& p) {
-    const double threshold = fmax(p.threshold, fmin(p.noise * p.state->noise / 8, p.most));
+    const double threshold = fmax(p.threshold, fmin(p.noise * p.state->noise / NOISE_PER_GREY, p.most));
     return {(int)floor(threshold * 64), (int)floor(threshold * p.samples)};
 }
 

@@ -2,6 +2,7 @@
 //
 // One launch instead of the passes of jump flooding, since only eight cells count: a block of 16x16 cells reads the
 // 32x32 around and inside it as one bit each, and every cell looks for the nearest set bit of 17 rows.
+#include "spec/local_channels.h"
 #include "state.cuh"
 
 struct EdgeDistance {
@@ -13,7 +14,8 @@ struct EdgeDistance {
     int rows, columns;
 };
 
-enum { SIDE = 16, REACH = 8 };
+enum { SIDE = 16, REACH = EDGE_REACH };
+static_assert(2 * REACH == SIDE, "a block reads as many cells around it as it has");
 
 extern "C" __global__ void __launch_bounds__(SIDE* SIDE) edge_distance(EdgeDistance p) {
     __shared__ u32 edge_rows[2 * SIDE];

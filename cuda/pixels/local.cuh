@@ -1,5 +1,6 @@
 // The parts of the local channels that their two kernels share: the parameters, and a tile's samples.
 #pragma once
+#include "spec/local_channels.h"
 #include "state.cuh"
 
 struct Levels {
@@ -63,8 +64,8 @@ __device__ void opponents(const Channels& p, int level, int y, int x, float out[
     const size_t at = (size_t)min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1);
     const float cb = p.planes[1].levels[level - 1][at], cr = p.planes[2].levels[level - 1][at];
     out[0] = p.planes[0].levels[level - 1][at];
-    out[1] = cr * 1.058f + cb * 0.172f;
-    out[2] = cb * 0.972f + cr * -0.172f;
+    out[1] = cr * RED_GREEN_CR + cb * RED_GREEN_CB;
+    out[2] = cb * BLUE_YELLOW_CB + cr * BLUE_YELLOW_CR;
 }
 
 // Bilinear between the samples of a rimmed array of `stride` columns: sample i of a tile that is `factor` times finer.

@@ -2,13 +2,13 @@
 //
 // `attributes`: a block of 64 threads per dirty tile, as pipeline/native/attributes.c to the last bit. `text`: a thread per
 // cell, as text() of pipeline/cpu/attributes.py. Where nothing was written, all stays as it is.
+#include "spec/attributes.h"
+#include "spec/geometry.h"
 #include "state.cuh"
 
 const int THREADS = 64, TEXT_THREADS = 128;
-const int COLOURS = 11;
-const int SIDE = 4, SAMPLES = SIDE * SIDE;  // of a cell, at the level of the colours
-const int STROKE_SIDE = 8;                  // the same, at the level of the strokes
-const int WIDEST = 5;                       // samples between the two edges of a stroke
+const int SIDE = CELL >> COLOUR_LEVEL, SAMPLES = SIDE * SIDE;  // of a cell, at the level of the colours
+const int STROKE_SIDE = CELL >> STROKE_LEVEL;                  // the same, at the level of the strokes
 
 struct Attributes {
     const FrameState* frame;
@@ -46,15 +46,15 @@ __device__ void name_colours(const Attributes& p, int tile_row, int tile_column)
     if (sample == COLOURS) p.light[place] = (float)light / (float)(255 * SAMPLES);
 }
 
-// Strokes that end in one row of a cell: an edge up and an edge down, or the other way round, at most WIDEST apart.
+// Strokes that end in one row of a cell: an edge up and an edge down, or the other way round, at most WIDEST_STROKE apart.
 __device__ int strokes_in(const float* luma, int left, int width, float step)
 {
-    int sign = 0, seen = left - 2 * WIDEST, count = 0;
-    for (int x = max(left - WIDEST, 1); x < min(left + STROKE_SIDE, width - 1); x++) {
+    int sign = 0, seen = left - 2 * WIDEST_STROKE, count = 0;
+    for (int x = max(left - WIDEST_STROKE, 1); x < min(left + STROKE_SIDE, width - 1); x++) {
         float across = luma[x + 1] - luma[x - 1];
         int here = across > step ? 1 : across < -step ? -1 : 0;
         if (!here) continue;
-        if (x >= left && here == -sign && x - seen <= WIDEST) count++;
+        if (x >= left && here == -sign && x - seen <= WIDEST_STROKE) count++;
         sign = here;
         seen = x;
     }

@@ -1,11 +1,8 @@
 // A Program of pipeline/query/program.py on the device: linear terms over what is known of a place, and what they mean.
 #pragma once
 
+#include "spec/query.h"
 #include "state.cuh"
-
-const int COEFFICIENTS = 16;
-const int INPUTS = COEFFICIENTS + 2;  // and x and y of the place / the picture's size
-const float STEEPEST = 80.0f;         // of what the sigmoid is asked
 
 struct Terms {
     const float* weights;  // [terms][INPUTS]

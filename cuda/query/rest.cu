@@ -3,10 +3,12 @@
 // `compare_rest`: a block of 64 threads per tile, as pipeline/native/rest.c. `forget_rest`: one block over the Grid, as
 // RestStack.update of pipeline/cpu/rest.py goes on: a new scene, or a camera that moves, leaves nothing at rest. Equal to
 // the last bit. Where nothing was written, all stays as it is.
+#include "spec/attributes.h"
+#include "spec/geometry.h"
 #include "state.cuh"
 
 const int THREADS = 64, FORGET_THREADS = 1024;
-const int SIDE = 4, SAMPLES = SIDE * SIDE;  // of a cell
+const int SIDE = CELL >> REST_LEVEL, SAMPLES = SIDE * SIDE;  // of a cell
 
 struct Rest {
     const FrameState* frame;

@@ -2,15 +2,12 @@
    One value per cell of the Grid and map, for the cells of the tiles that were written and those that see them. */
 
 #include "native.h"
+#include "spec/attributes.h"
 
 enum {
-    COLOURS = 11,
-    COLOUR_LEVEL = 2,
     COLOUR_SIDE = CELL >> COLOUR_LEVEL,
     SAMPLES = COLOUR_SIDE * COLOUR_SIDE,
-    STROKE_LEVEL = 1,
-    STROKE_SIDE = CELL >> STROKE_LEVEL,
-    WIDEST = 5 /* samples of STROKE_LEVEL between the two edges of a stroke */
+    STROKE_SIDE = CELL >> STROKE_LEVEL
 };
 
 typedef struct {
@@ -59,33 +56,33 @@ INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32
         a->light[first + cell] = (float)light[cell] / (255 * SAMPLES);
 }
 
-/* Edges of a row of samples from ``left`` - WIDEST on: 1 up, -1 down, 0 none, as at both ends of the picture. */
+/* Edges of a row of samples from ``left`` - WIDEST_STROKE on: 1 up, -1 down, 0 none, as at both ends of the picture. */
 INLINE void find_edges(
     const float *restrict luma, int32_t left, int32_t right, int32_t width, float step, int8_t *restrict edge)
 {
-    int32_t first = greatest(left - WIDEST, 1), end = least(right, width - 1);
-    for (int32_t x = left - WIDEST; x < first; x++) edge[x - left + WIDEST] = 0;
-    for (int32_t x = greatest(end, first); x < right; x++) edge[x - left + WIDEST] = 0;
+    int32_t first = greatest(left - WIDEST_STROKE, 1), end = least(right, width - 1);
+    for (int32_t x = left - WIDEST_STROKE; x < first; x++) edge[x - left + WIDEST_STROKE] = 0;
+    for (int32_t x = greatest(end, first); x < right; x++) edge[x - left + WIDEST_STROKE] = 0;
     for (int32_t x = first; x < end; x++) {
         float across = luma[x + 1] - luma[x - 1];
-        edge[x - left + WIDEST] = (int8_t)((across > step) - (across < -step));
+        edge[x - left + WIDEST_STROKE] = (int8_t)((across > step) - (across < -step));
     }
 }
 
-/* Strokes that end in each of ``cells`` cells: an edge up and an edge down, or the other way round, at most WIDEST samples
+/* Strokes that end in each of ``cells`` cells: an edge up and an edge down, or the other way round, at most WIDEST_STROKE samples
    apart, without another between them. */
 INLINE void count_strokes(const Attributes *a, int32_t row, int32_t column, int32_t cells)
 {
     int32_t width = a->columns * STROKE_SIDE, left = column * STROKE_SIDE, samples = cells * STROKE_SIDE;
     uint8_t count[PART * STROKE_SIDE] = {0};
-    int8_t edges[STROKE_SIDE][WIDEST + PART * STROKE_SIDE];
+    int8_t edges[STROKE_SIDE][WIDEST_STROKE + PART * STROKE_SIDE];
     for (int32_t y = 0; y < STROKE_SIDE; y++)
         find_edges(a->fine + (int64_t)(row * STROKE_SIDE + y) * width, left, left + samples, width, a->step, edges[y]);
     for (int32_t y = 0; y < STROKE_SIDE; y++) {
-        const int8_t *here = edges[y] + WIDEST;
+        const int8_t *here = edges[y] + WIDEST_STROKE;
         for (int32_t x = 0; x < samples; x++) {
             int8_t last = here[x - 1];
-            for (int32_t back = 2; back <= WIDEST; back++) last |= here[x - back] & (int8_t)-(last == 0);
+            for (int32_t back = 2; back <= WIDEST_STROKE; back++) last |= here[x - back] & (int8_t)-(last == 0);
             count[x] += (here[x] > 0 && last < 0) || (here[x] < 0 && last > 0);
         }
     }

@@ -4,6 +4,7 @@
    a block, its edge is repeated. Sums are whole numbers, so the answer is exact. */
 
 #include "native.h"
+#include "spec/change.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-enum { BLOCKS_PER_TILE = 4 };
+enum { BLOCKS_PER_TILE = TILE / BLOCK };
 
 /* One row of blocks of one plane, and what it is compared with. */
 typedef struct {
@@ -135,7 +136,7 @@ EXPORT void changed_tiles(const Plane now[3], const Plane held[3], const int32_t
     }
 }
 
-enum { NOISE_BINS = 256, PER_BIN = 8 /* of a block's sum of differences: an eighth of a grey value a pixel */ };
+enum { PER_LEVEL = BLOCK * BLOCK / NOISE_PER_GREY /* of a block's sum of differences */ };
 
 /* How a block of 8x8 differs from ``before`` uint8[8, 8], which becomes it: sums of the differences' sizes, and of the samples
    now and before. */
@@ -196,14 +197,14 @@ static uint32_t noise_of(const Plane *luma, int32_t top, int32_t left, uint8_t *
    the blocks of the frame before, which become this one's. A tile counts if its block lies in the picture. */
 EXPORT int32_t noise_level(const Plane *luma, int32_t rows, int32_t columns, uint8_t *before)
 {
-    uint32_t bins[NOISE_BINS] = {0}, count = 0, found = 0;
+    uint32_t bins[NOISE_LEVELS] = {0}, count = 0, found = 0;
     for (int32_t row = 0; row < rows; row++)
         for (int32_t column = 0; column < columns; column++, before += 64) {
             if (row * TILE + 8 > luma->height || column * TILE + 8 > luma->width) continue;
-            bins[least((int32_t)noise_of(luma, row * TILE, column * TILE, before) / PER_BIN, NOISE_BINS - 1)]++;
+            bins[least((int32_t)noise_of(luma, row * TILE, column * TILE, before) / PER_LEVEL, NOISE_LEVELS - 1)]++;
             count++;
         }
-    for (int32_t bin = 0; bin < NOISE_BINS; bin++) {
+    for (int32_t bin = 0; bin < NOISE_LEVELS; bin++) {
         found += bins[bin];
         if (4 * found >= count) return bin;
     }

@@ -5,12 +5,13 @@
    that they are taken once per cell. Beyond its border the picture is repeated. */
 
 #include "native.h"
+#include "spec/local_channels.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOWPASS_LEVEL = 3, SALIENCY_LEVEL = 2, SURROUND = 1 << (TOP_LEVEL - SALIENCY_LEVEL) };
+enum { SURROUND = 1 << (TOP_LEVEL - SALIENCY_LEVEL) };
 
 typedef struct {
     const void *luma;      /* at the analysis level: uint8 at level 0, else float32, in 8-bit units */
@@ -143,7 +144,8 @@ static void add_contrast(const Channels *c, const float *const centre[3], float 
 {
     for (int32_t x = 0; x < count; x++) {
         float luma = centre[0][x] - surround[0][x], cb = centre[1][x] - surround[1][x], cr = centre[2][x] - surround[2][x];
-        float red_green = fabsf(1.058f * cr + 0.172f * cb), blue_yellow = fabsf(0.972f * cb - 0.172f * cr);
+        float red_green = fabsf(RED_GREEN_CR * cr + RED_GREEN_CB * cb);
+        float blue_yellow = fabsf(BLUE_YELLOW_CB * cb + BLUE_YELLOW_CR * cr);
         float contrast = fabsf(luma) * c->luma_gain + (red_green + blue_yellow) * c->chroma_gain;
         sum[x] += contrast < 1.0f ? contrast : 1.0f;
     }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "spec/geometry.h"
+
 /* Compiled twice where the loader can choose by processor. Without fused multiply-adds, so both give the same bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
@@ -15,8 +17,6 @@
 #endif
 
 #define EXPORT __attribute__((visibility("default")))
-
-enum { TILE = 32, CELL = 16, CELLS_PER_TILE = 2, TOP_LEVEL = 4 };
 
 /* A plane of a frame: ``width`` x ``height`` samples, ``stride`` bytes from row to row. */
 typedef struct {

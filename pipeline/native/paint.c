@@ -3,10 +3,11 @@
    Sample centres are aligned, the border is repeated; first along the rows, then down the columns, rounded to nearest. */
 
 #include "native.h"
+#include "spec/tokens.h"
 
 #include <string.h>
 
-enum { PATCH = 16, WIDEST = PATCH << TOP_LEVEL, TAPS = 4 };
+enum { WIDEST = PATCH << TOP_LEVEL, TAPS = 4 };
 
 typedef struct {
     const float *samples; /* of the level */
@@ -45,10 +46,10 @@ INLINE void enlarge(const Token *t, int32_t factor)
 }
 
 /* The weights of the four samples around a place, ``part`` of the way from the second to the third: cubic convolution
-   (Keys, 1981), with a = -3/4 as OpenCV and PyTorch have it. */
+   (Keys, 1981). */
 INLINE void cubic_weights(float part, float *weights)
 {
-    const float a = -0.75f;
+    const float a = CUBIC;
     float far = part + 1.0f, rest = 1.0f - part;
     weights[0] = ((a * far - 5.0f * a) * far + 8.0f * a) * far - 4.0f * a;
     weights[1] = ((a + 2.0f) * part - (a + 3.0f)) * part * part + 1.0f;

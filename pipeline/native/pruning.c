@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LOD = 16, LEVELS = MOST_LOD + 1 };
+enum { LEVELS = MOST_LOD + 1 };
 
 typedef struct {
     const int32_t *source;  /* [level-0 nodes]: the unit in the grid of units, or -1 beyond it */

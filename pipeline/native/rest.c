@@ -2,9 +2,9 @@
    the things that move, learnt where nothing stirs. */
 
 #include "native.h"
+#include "spec/attributes.h"
 
 enum {
-    REST_LEVEL = 2,
     SIDE = CELL >> REST_LEVEL,
     SAMPLES = SIDE * SIDE,
     PART = 64 /* cells side by side that are compared together, in vector instructions */

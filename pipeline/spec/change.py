@@ -1,0 +1,11 @@
+"""What tells a changed tile, a scene cut and noise."""
+
+from typing import Final
+
+BLOCK: Final = 8
+"""Level-0 pixels along a block over which differences are averaged."""
+HISTOGRAM_BINS: Final = 32
+"""Of 8-bit luma, for scene cuts."""
+NOISE_LEVELS: Final = 256
+NOISE_PER_GREY: Final = 8
+"""Levels of noise to a grey value."""
