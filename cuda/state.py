@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from foveate.cuda.driver.memory import DeviceArray
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.selection import KeyframeReason
+from foveate.pipeline.spec.keyframes import Keyframe
+from foveate.pipeline.spec.local_channels import GridChannel
 
 FRAME_INPUT: Final[np.dtype[Any]] = np.dtype(
     [
@@ -50,10 +52,13 @@ FRAME_STATE: Final[np.dtype[Any]] = np.dtype(
 )
 """struct FrameState of state.cuh."""
 
-KEYFRAMES: Final[tuple[KeyframeReason | None, ...]] = (None, "first", "periodic", "cut", "size", "discontinuity")
+KEYFRAMES: Final[tuple[KeyframeReason | None, ...]] = (
+    None,
+    *(cast(KeyframeReason, kind.name.lower()) for kind in Keyframe if kind),
+)
 """By the number in FrameState.keyframe."""
 
-GRID_CHANNELS: Final = ("edges", "edges_inverted", "highpass", "lowpass", "motion", "saliency", "edge_distance")
+GRID_CHANNELS: Final = tuple(channel.name.lower() for channel in GridChannel)
 """Channels that the scores read, float32[grid]: order of ``PixelState.channels``."""
 
 

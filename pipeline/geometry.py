@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TILE = 32  # level-0 pixels; the unit of change
-CELL = 16  # level-0 pixels; one patch
-TOP_LEVEL = 4  # the coarsest level that is kept; one sample of it covers one cell
-CELLS_PER_TILE = TILE // CELL
-ROOT = 1 << TOP_LEVEL  # cells along the side of a token of LOD TOP_LEVEL, the coarsest ones where the budget allows
-MOST_LOD = 16  # one token of it covers 2**20 pixels a side, more than any picture has
+from foveate.pipeline.spec.geometry import CELL as CELL
+from foveate.pipeline.spec.geometry import CELLS_PER_TILE as CELLS_PER_TILE
+from foveate.pipeline.spec.geometry import MOST_LOD as MOST_LOD
+from foveate.pipeline.spec.geometry import ROOT as ROOT
+from foveate.pipeline.spec.geometry import TILE as TILE
+from foveate.pipeline.spec.geometry import TOP_LEVEL as TOP_LEVEL
 
 Mask = NDArray[np.bool_]
 

@@ -7,15 +7,13 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
+from foveate.pipeline.spec import flow as spec
+from foveate.pipeline.spec.flow import PATCH, STEPS
 
 Map = NDArray[np.float32]
 Index = NDArray[np.intp]
 
-PATCH = 8
-STEPS = 8
-LEAST_STEP = np.float32(0.04)
-LEAST_DETAIL = np.float32(16.0)
-DOUBT = np.float32(1.0 / 8.0)
+LEAST_STEP, LEAST_DETAIL, DOUBT = np.float32(spec.LEAST_STEP), np.float32(spec.LEAST_DETAIL), np.float32(spec.DOUBT)
 _COUNT = np.float32(PATCH * PATCH)
 
 

@@ -13,10 +13,11 @@ from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.noise import MOST
 from foveate.pipeline.settings import ChangeSettings
+from foveate.pipeline.spec.change import BLOCK, HISTOGRAM_BINS, NOISE_LEVELS
 
-SCRATCH = 290  # int32, zero before the first launch
+SCRATCH = 2 + HISTOGRAM_BINS + NOISE_LEVELS  # int32, zero before the first launch: tickets, changed tiles, histograms
 _THREADS = 128
-_BLOCK = 64  # pixels over which a difference is averaged
+_BLOCK = BLOCK * BLOCK  # pixels over which a difference is averaged
 _HISTOGRAM_SAMPLES = 65_536
 
 

@@ -8,11 +8,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-Map = NDArray[np.float32]
+from foveate.pipeline.spec.clusters import CLUSTERS, COMPACTNESS, ITERATIONS
 
-CLUSTERS = 50
-_ITERATIONS = 5
-_COMPACTNESS = 20.0  # Lab units that weigh as much as the distance between two seeds
+Map = NDArray[np.float32]
 
 
 class Clusters(NamedTuple):
@@ -28,7 +26,7 @@ def cluster(rgb: NDArray[np.uint8]) -> Clusters:
     shape = rgb.shape[:2]
     features, unit = _features(rgb)
     centres = features[seeds(shape)]
-    for _ in range(_ITERATIONS):
+    for _ in range(ITERATIONS):
         label = _nearest(features, centres)
         centres = _means(features, label, centres)
     label = _nearest(features, centres)
@@ -62,7 +60,7 @@ def _features(rgb: NDArray[np.uint8]) -> tuple[Map, float]:
 def place_unit(shape: tuple[int, int]) -> float:
     """How much a distance of one cell of the Grid counts, in units of Lab."""
     rows, columns = shape
-    return _COMPACTNESS / max(float(np.sqrt(rows * columns / CLUSTERS)), 1.0)
+    return COMPACTNESS / max(float(np.sqrt(rows * columns / CLUSTERS)), 1.0)
 
 
 def seeds(shape: tuple[int, int]) -> NDArray[np.intp]:

@@ -9,16 +9,9 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Map
 from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.spec import query_prior
 
-OUTSIDE = np.float32(0.003)
-"""What an error counts in cells without any participation, against 1 in those of full participation."""
-
-ASIDE = np.float32(0.1)
-"""What the finest detail, that of LOD 0 against LOD 1, counts beyond that in cells without any participation."""
-
-HIDDEN = np.float32(4.0**2 * 256)
-"""Squared error that LOD 1 may hide from LOD 0 in a cell of full participation: 4 grey values at each pixel."""
-
+OUTSIDE, ASIDE, HIDDEN = (np.float32(value) for value in (query_prior.OUTSIDE, query_prior.ASIDE, query_prior.HIDDEN))
 
 _SHARES, _UPPER = np.array([0, 1, 2, 6, 22], np.float32), np.float32(16)
 
@@ -47,7 +40,9 @@ def hidden_share(lod: NDArray[np.uint8] | int) -> NDArray[np.float32]:
 
 def hidden_error(participation: Map, weight: Map) -> Map:
     """The squared error that counts HIDDEN times the participation squared, whatever the cell's weight is."""
-    return np.asarray(HIDDEN * participation * participation / np.maximum(weight, np.float32(1e-6)), np.float32)
+    return np.asarray(
+        HIDDEN * participation * participation / np.maximum(weight, np.float32(query_prior.LEAST_WEIGHT)), np.float32
+    )
 
 
 def with_prior(errors: Sequence[Map], finest: Map, hidden: Map, participation: Map) -> tuple[Map, ...]:

@@ -23,9 +23,9 @@ from foveate.pipeline.cascade.rate import OCTAVES
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
 from foveate.pipeline.quadtree import Quadtree
+from foveate.pipeline.spec import errors
 
-UNSEEN = np.float32(64.0**2 * 256)
-"""Squared error of a cell of which the reader holds nothing: 64 grey values at each of its pixels."""
+UNSEEN = np.float32(errors.UNSEEN)
 
 PER_OCTAVE = 512  # prices between a price and its double
 LEAST, MOST = -10, 50  # the first and last price as powers of 2; no picture's squared errors add up to the last

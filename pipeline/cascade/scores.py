@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.linear_scorer import LinearScorer
 from foveate.pipeline.geometry import CELL, Geometry, Mask
+from foveate.pipeline.spec import score as spec
 
 Map = NDArray[np.float32]
 
@@ -27,20 +28,22 @@ def information(channels: dict[str, Map]) -> Map:
     """0.4 max(edges, edges_inverted) + 0.3 highpass + 0.3 (1 - edge_distance)."""
     detail = np.maximum(channels["edges"], channels["edges_inverted"])
     near = np.float32(1.0) - channels["edge_distance"]
-    return np.float32(0.4) * detail + np.float32(0.3) * channels["highpass"] + np.float32(0.3) * near
+    seen = np.float32(spec.INFORMATION_EDGES) * detail + np.float32(spec.INFORMATION_HIGHPASS) * channels["highpass"]
+    return seen + np.float32(spec.INFORMATION_DISTANCE) * near
 
 
 def perspective(channels: dict[str, Map]) -> Map:
     """(0.6 saliency + 0.4 motion) (1 - 0.5 eccentricity)."""
-    pull = np.float32(0.6) * channels["saliency"] + np.float32(0.4) * channels["motion"]
-    return pull * (np.float32(1.0) - np.float32(0.5) * channels["eccentricity"])
+    salient, moving = np.float32(spec.PERSPECTIVE_SALIENCY), np.float32(spec.PERSPECTIVE_MOTION)
+    pull = salient * channels["saliency"] + moving * channels["motion"]
+    return pull * (np.float32(1.0) - np.float32(spec.ECCENTRICITY_LOSS) * channels["eccentricity"])
 
 
 def combine(information: Map, perspective: Map, participation: Map | None) -> Map:
     """The balance of focus and exploration: c p v + (1 - c) i^2 with c = 0.5 + 0.5 (1 - p); without p, a mean."""
     if participation is None:
         return np.float32(0.5) * (information + perspective)
-    focus = np.float32(1.0) - np.float32(0.5) * participation
+    focus = np.float32(1.0) - np.float32(spec.FOCUS_LOSS) * participation
     return focus * participation * perspective + (np.float32(1.0) - focus) * information**2
 
 

@@ -16,10 +16,11 @@ from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import CELL, Geometry, Mask
 from foveate.pipeline.settings import CacheSettings
+from foveate.pipeline.spec import memory
 
-FIXATION_KEEP = np.float32(0.9)
-ATTENTION_KEEP = np.float32(0.9)
-GAZE_KEEP = np.float32(0.9)
+FIXATION_KEEP, ATTENTION_KEEP, GAZE_KEEP = (
+    np.float32(kept) for kept in (memory.FIXATION_KEEP, memory.ATTENTION_KEEP, memory.GAZE_KEEP)
+)
 GAZE_SIGMA = 3.0  # cells
 _CLUSTER = ("cluster_id", "cluster_distance", "cluster_size")
 _WARPED = ("prev_relevance", "prev_saliency", "fixation", "attention", "depth", *_CLUSTER)

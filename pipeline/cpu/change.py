@@ -9,8 +9,8 @@ import numpy as np
 from foveate.pipeline.frames import FrameView, Plane
 from foveate.pipeline.geometry import TILE, Geometry, Mask
 from foveate.pipeline.native import change
+from foveate.pipeline.spec.change import BLOCK
 
-BLOCK = 8  # level-0 pixels; the mean difference is taken over BLOCK x BLOCK
 _NO_COLOUR = 128
 
 Planes = tuple[Plane, Plane, Plane]

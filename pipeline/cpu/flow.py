@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import TOP_LEVEL, Mask
+from foveate.pipeline.spec.flow import DOUBT
 
 _LEAST_SIDE = 32  # samples; OpenCV's search ends the process on some pictures with a shorter side
-_DOUBT = np.float32(1.0 / 8.0)
-"""Confidence lost per grey value by which the warped picture differs from the new one. Half of it is lost at 4, about
-the change threshold; of pure noise, three cells in four are then recomputed, of real clips one in twenty."""
 
 Picture = NDArray[np.uint8]
 
@@ -49,7 +47,7 @@ class FlowSearch:
         column, row = self._own_place(now)
         warped = cv2.remap(before, column + across, row + down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         doubt = grid_means(np.asarray(cv2.absdiff(warped, now), np.uint8).astype(np.float32), self._side)
-        confidence = np.maximum(np.float32(1.0) - doubt * _DOUBT, np.float32(0.0))
+        confidence = np.maximum(np.float32(1.0) - doubt * np.float32(DOUBT), np.float32(0.0))
         moved = changed * np.float32(1.0 / self._side)
         dx, dy = (grid_means(displacement, self._side) * moved for displacement in (across, down))
         return Flow(dx, dy, np.where(changed, confidence, np.float32(1.0)))

@@ -16,10 +16,7 @@ from foveate.pipeline.cpu.change import Planes
 from foveate.pipeline.geometry import TILE, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.native.change import copy_tiles
 from foveate.pipeline.native.levels import Motion, Pyramid, pyramid, write_tiles
-
-CHROMA_WEIGHT = 0.25
-"""Weight of a squared chroma error against a luma error of the same pixel: what 4:2:0 codecs count, at any sampling."""
-
+from foveate.pipeline.spec.errors import CHROMA_WEIGHT as CHROMA_WEIGHT
 
 Zeros = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
 """Makes arrays of a shape and dtype, filled with zeros: ``np.zeros``, or where a device can copy to."""

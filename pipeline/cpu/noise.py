@@ -11,17 +11,17 @@ from foveate.pipeline.frames import Plane
 from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.native.change import noise_level
 from foveate.pipeline.settings import ChangeSettings
+from foveate.pipeline.spec.change import NOISE_PER_GREY
 
 MOST: Final = 8.0
 """Grey values up to which noise raises the threshold."""
-PER_GREY: Final = 8  # levels of noise to a grey value
 PER_SQUARE: Final = math.pi / 2 * CELL**2
 """Squared error of a cell whose pixels differ by Gaussian noise, with a mean absolute difference of 1."""
 
 
 def passed(settings: ChangeSettings, level: int) -> float:
     """Mean absolute difference, in grey values, that is taken for noise of a ``level``: what it adds to a threshold."""
-    return min(settings.noise * level / PER_GREY, MOST)
+    return min(settings.noise * level / NOISE_PER_GREY, MOST)
 
 
 def noise_error(settings: ChangeSettings, level: int) -> np.float32:
@@ -36,7 +36,7 @@ class Noise:
     def __init__(self, geometry: Geometry, settings: ChangeSettings) -> None:
         self._settings = settings
         self._before = np.zeros((*geometry.tiles, 64), np.uint8)
-        self.level = 0  # in units of 1 / PER_GREY
+        self.level = 0  # in units of 1 / NOISE_PER_GREY
 
     @property
     def threshold(self) -> float:

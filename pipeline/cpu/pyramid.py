@@ -16,12 +16,10 @@ from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.native.distance import edge_distance
 from foveate.pipeline.plan import StreamPlan
+from foveate.pipeline.spec.local_channels import EDGE_CELL as EDGE_CELL
+from foveate.pipeline.spec.local_channels import EDGE_REACH as EDGE_REACH
 
 Map = NDArray[np.float32]
-
-EDGE_CELL = 0.1
-"""A cell is an edge cell where edges or edges_inverted exceed this: a step of about a tenth of the range."""
-EDGE_REACH = 8  # cells; edge_distance is in this unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,8 +17,8 @@ from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask, cells_to_
 from foveate.pipeline.native.paint import paint_tokens, paint_upper
 from foveate.pipeline.native.reader import note_shown, reader_error
 from foveate.pipeline.selection.painting import Interpolation
+from foveate.pipeline.spec.tokens import NEVER_SEEN
 
-_NEVER_SEEN = 255  # coarser than any LOD
 _NO_NOISE = np.float32(0)
 
 
@@ -31,7 +31,7 @@ class Reader:
         bases = (0, 1, 1) if subsampled else (0, 0, 0)
         self.planes = [np.zeros((rows >> base, columns >> base), np.uint8) for base in bases]
         self.seen = np.zeros(geometry.grid, np.bool_)  # cells of which the reader holds anything
-        self.lod = np.full(geometry.grid, _NEVER_SEEN, np.uint8)  # at which the reader saw each cell last
+        self.lod = np.full(geometry.grid, NEVER_SEEN, np.uint8)  # at which the reader saw each cell last
         self.error = np.full(geometry.grid, UNSEEN, np.float32)
         self._outdated = np.zeros(geometry.grid, np.bool_)  # cells whose pixels changed since it saw them
         self._marked = np.zeros(geometry.grid, np.float32)  # the greatest participation since it saw each cell last
@@ -43,7 +43,7 @@ class Reader:
     def forget(self) -> None:
         """Start anew: the reader holds nothing."""
         self.seen[:] = False
-        self.lod[:] = _NEVER_SEEN
+        self.lod[:] = NEVER_SEEN
         self.error[:] = UNSEEN
         self._marked[:] = 0
         self._left[:] = 0

@@ -10,13 +10,11 @@ from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry, Mask
-from foveate.pipeline.native.channels import LOWPASS_LEVEL, SALIENCY_LEVEL, Gains, Sources, local_channels
+from foveate.pipeline.native.channels import Gains, Sources, local_channels
 from foveate.pipeline.native.levels import Motion
+from foveate.pipeline.spec.local_channels import LOWPASS_LEVEL, SALIENCY_GAIN, SALIENCY_LEVEL
 
 LOCAL = tuple(channel.name for channel in CHANNELS if channel.group == "local" and channel.name != "text")
-
-SALIENCY_GAIN = 4.0
-"""Centre-surround differences of natural pictures rarely exceed a quarter of the range."""
 
 
 def gains_of(colour: Colour) -> Gains:

@@ -16,6 +16,7 @@ from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.settings import ChangeSettings
+from foveate.pipeline.spec.change import HISTOGRAM_BINS
 
 _Kind = tuple[tuple[int, int], bool, Colour]
 
@@ -73,7 +74,6 @@ class Uploader:
         return histogram_distance(luma, held) >= self._settings.cut_histogram
 
 
-_BINS = 32
 _SAMPLES = 65_536  # pixels looked at; a histogram needs no more
 
 
@@ -85,6 +85,6 @@ def histogram_distance(luma: Plane, other: Plane) -> float:
 def _histogram(luma: Plane) -> NDArray[np.float64]:
     step = max(1, int(np.sqrt(luma.size / _SAMPLES)))
     sampled = np.ascontiguousarray(luma[::step, ::step])
-    counts = cv2.calcHist([sampled], [0], None, [_BINS], [0, 256]).ravel()
+    counts = cv2.calcHist([sampled], [0], None, [HISTOGRAM_BINS], [0, 256]).ravel()
     smooth = np.convolve(counts.astype(np.float64), [0.25, 0.5, 0.25])
     return smooth / sampled.size

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
+from foveate.pipeline.spec.attributes import COLOUR_LEVEL as COLOUR_LEVEL
+from foveate.pipeline.spec.attributes import COLOURS as COLOURS
+from foveate.pipeline.spec.attributes import STROKE_LEVEL as STROKE_LEVEL
 
-COLOURS = 11
-COLOUR_LEVEL = 2
-STROKE_LEVEL = 1
 BINS = (32, 64, 64)
 """Shape of a table by colour: Y / 8, Cb / 4, Cr / 4, rounded down."""
 

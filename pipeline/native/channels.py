@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
-
-LOWPASS_LEVEL = 3
-SALIENCY_LEVEL = 2
+from foveate.pipeline.spec.local_channels import LOWPASS_LEVEL, SALIENCY_LEVEL
 
 _local_channels = kernel("local_channels", POINTER, POINTER, result=ctypes.c_int32)
 _NAMES = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")

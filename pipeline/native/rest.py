@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
-
-REST_LEVEL = 2
+from foveate.pipeline.spec.attributes import REST_LEVEL as REST_LEVEL
 
 _compare_rest = kernel("compare_rest", POINTER, POINTER)
 

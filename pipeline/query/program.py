@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.phrase import Phrase
+from foveate.pipeline.spec.query import COEFFICIENTS as COEFFICIENTS
+from foveate.pipeline.spec.query import INPUTS as INPUTS
+from foveate.pipeline.spec.query import STEEPEST
 
 Map = NDArray[np.float32]
-
-COEFFICIENTS = 16
-"""Embedding channels of a cell: clip0 .. clip15."""
-INPUTS = COEFFICIENTS + 2
-"""What a term reads of a cell: the embedding channels, and x and y, the cell's centre / the picture's size."""
 
 Term = tuple[Map, float]
 """Weights float32[INPUTS] and bias."""
@@ -74,7 +72,7 @@ def relevance(program: Program, inputs: Map) -> Map:
     if program.activation == "ramp":
         np.clip(values, 0, 1, out=values)
     else:
-        values = np.float32(1) / (np.float32(1) + np.exp(-np.clip(values, -80, 80)))
+        values = np.float32(1) / (np.float32(1) + np.exp(-np.clip(values, -STEEPEST, STEEPEST)))
     starts = np.flatnonzero(np.diff(program.query, prepend=-1))
     least = values[starts]
     for query, start, end in zip(least, starts, [*starts[1:], len(values)], strict=True):

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.frames import FrameView
+from foveate.pipeline.spec.tokens import PATCH as PATCH
 
 if TYPE_CHECKING:
     from foveate.pipeline.selection.painting import Interpolation
 
-PATCH = 16  # a token has PATCH x PATCH samples, whatever its LOD
 
 KeyframeReason = Literal["first", "periodic", "cut", "size", "discontinuity"]
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from .geometry import CELL
+from .geometry import CELL  # noqa: TID251 (the build loads these files before foveate is installed)
 
 UNSEEN: Final = 64.0**2 * CELL**2
-"""Of a cell that the reader never saw."""
+"""Of a cell of which the reader holds nothing: 64 grey values at each of its pixels."""
 CHROMA_WEIGHT: Final = 0.25
 """Of a squared chroma error against a luma error of the same pixel: what 4:2:0 codecs count, at any sampling."""

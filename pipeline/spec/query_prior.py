@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .geometry import CELL
+from .geometry import CELL  # noqa: TID251 (the build loads these files before foveate is installed)
 
 OUTSIDE: Final = 0.003
 """What an error counts in cells without any participation, against 1 in those of full participation."""
