@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.of_pixels import AttributesOfPixels
-from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState
+from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, PixelState
+from foveate.cuda.updates import update_of
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.pyramid import State, state_of
-from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.plan import StreamPlan
 
 
@@ -80,19 +79,6 @@ class HandOver:
         if self._attributes is None:
             return grid
         return grid | {name: values.copy() for name, values in self._attributes.maps(slot).items()}
-
-
-def update_of(
-    frame: FrameView,
-    geometry: Geometry,
-    state: NDArray[np.void],
-    changed: NDArray[np.uint8],
-    written: NDArray[np.uint8],
-) -> Update:
-    """What the device wrote of ``frame``: FRAME_STATE[1], uint8[tiles] and uint8[tiles], as they were copied."""
-    keyframe = KEYFRAMES[int(state["keyframe"][0])]
-    tiles = changed.astype(np.bool_), written.astype(np.bool_)
-    return Update(frame, geometry, keyframe, *tiles, int(state["noise"][0]))
 
 
 def _slot(memory: Memory, pixels: PixelState) -> _Slot:

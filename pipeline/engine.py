@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import Any, Protocol
 
 from foveate.pipeline.cascade.feedback import Feedback
@@ -58,19 +59,16 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
     settings = plan.settings
     if settings.engine == "cpu":
         return CpuEngine(plan, feedback)
-    # Not before it is asked for: the CPU engine does without.
-    from foveate.cuda.driver.device import gpu_expected, gpu_problem
+    device = _cuda("driver.device")
 
-    problem = gpu_problem()
+    problem = device.gpu_problem()
     if problem is None:
-        from foveate.cuda.engine import CudaEngine
-
-        return CudaEngine(plan, feedback, lockstep=lockstep)
+        return _cuda("engine").CudaEngine(plan, feedback, lockstep=lockstep)
     if settings.device_patches:
         raise EngineError(f"device_patches needs engine 'cuda', which cannot run here: {problem}")
     if settings.engine == "cuda":
         raise EngineError(f"engine 'cuda' cannot run here: {problem}; use --engine cpu")
-    if not gpu_expected():
+    if not device.gpu_expected():
         return CpuEngine(plan, feedback)
     note = f"engine cpu instead of cuda: {problem}"
     _LOG.warning("%s; --engine cpu says so without this warning", note)
@@ -85,6 +83,9 @@ def open_decoder(engine: Engine, address: str, settings: SourceSettings, network
     source = open_source(address, settings, network)
     if engine.name != "cuda":
         return source
-    from foveate.cuda.decode.source import on_device
+    return _cuda("decode.source").on_device(source, address, settings)
 
-    return on_device(source, address, settings)
+
+def _cuda(module: str) -> Any:
+    """A module of the CUDA engine, by name and not before it is asked for: pipeline does without that engine."""
+    return import_module(f"foveate.cuda.{module}")

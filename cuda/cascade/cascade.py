@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.asking import Asking
 from foveate.cuda.cascade.allocate import RateDistortion
 from foveate.cuda.cascade.arrays import MAPS, Arrays, allocate_arrays, allocate_reader
 from foveate.cuda.cascade.carry import Carry
@@ -25,6 +24,7 @@ from foveate.cuda.cascade.upper import UpperLevels
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import AnyFrame
+from foveate.cuda.query.asking import Asking
 from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.rate_distortion import prices
@@ -106,7 +106,7 @@ class Cascade:
         chosen = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         if self._plan.queries is not None:
             given = self._flow is not None
-            self.asking = Asking(memory, pixels, arrays, self._plan, self._plan.queries, given, stream)
+            self.asking = Asking(memory, pixels, arrays.flow, self._plan, self._plan.queries, given, stream)
         conclusion = _conclusion(pixels, arrays, _NEVER if self.asking else _contented(settings))
         self._carry = Carry(device, pixels, arrays, reader, settings, self._flow is not None)
         self.early: tuple[Step, ...] = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.asking import Asking
 from foveate.cuda.cascade.arrays import MAPS, Arrays
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.query.asking import Asking
 from foveate.cuda.state import GRID_CHANNELS, PixelState
 from foveate.pipeline.cascade.clusters import boundary
 from foveate.pipeline.cascade.temporal import Temporal

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.hand_over import update_of
 from foveate.cuda.query.of_pixels import AttributesOfPixels
 from foveate.cuda.query.relevance import Relevance
 from foveate.cuda.state import PixelState
+from foveate.cuda.updates import update_of
 from foveate.pipeline.attributes.embedder import OF_REGIONS
 from foveate.pipeline.attributes.vocabulary import TEXT
 from foveate.pipeline.cascade.cache import Cache
@@ -67,13 +66,16 @@ class Asking:
         self,
         memory: Memory,
         pixels: PixelState,
-        arrays: Arrays,
+        flow: DeviceArray,
         plan: StreamPlan,
         asked: Asked,
         given: bool,
         stream: Stream,
     ) -> None:
-        """``given``: the flow of all cells is given, not only that of the changed ones. Raises EngineError."""
+        """``flow``: float32[3, grid]; where ``given``, that of all cells, not only of the changed ones.
+
+        Raises EngineError.
+        """
         self._geometry = geometry = pixels.geometry
         settings = plan.settings
         self._given, self._caches = given, settings.cache.enabled
@@ -87,7 +89,7 @@ class Asking:
             found = self._embeddings if self._own else None
             self._of_pixels = AttributesOfPixels(memory, pixels, _SLOTS, stream, found)
         self._ages = Cache(geometry.grid, (), (), settings.cache)
-        self._read = (pixels.frame, pixels.changed, pixels.written, arrays.flow)
+        self._read = (pixels.frame, pixels.changed, pixels.written, flow)
         self._slots = [_slot(memory, self._read) for _ in range(_SLOTS)]
         self._pending: list[_Pending] = []
         self._sent = memory.pinned(self._embeddings.shape, np.float32)

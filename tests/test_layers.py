@@ -1,0 +1,117 @@
+"""Imports point one way: between the rooms, and between the layers inside pipeline and cuda."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("app", "bench", "cuda", "pipeline")
+
+PIPELINE = (
+    ("foundations", "errors extras npz plugins small_files timecode"),
+    ("frames and geometry", "channels colour flow frames geometry phrase quadtree selection"),
+    ("settings", "keywords layouts settings"),
+    ("threads", "chain channel runner timing"),
+    ("C kernels", "native"),
+    ("sources", "sources"),
+    ("queries", "query"),
+    ("choosing tokens", "cascade"),
+    ("attributes", "attributes"),
+    ("encoders", "encoders"),
+    ("text", "text"),
+    ("relevance", "relevance"),
+    ("what a stream needs", "plan"),
+    ("CPU engine", "cpu"),
+    ("choosing an engine", "engine"),
+    ("live sources", "live"),
+    ("sinks", "sinks"),
+    ("models", "vlm"),
+    ("streams", "awaiting pushing steering stream"),
+    ("the library", "__init__"),
+)
+"""Layers of pipeline, lowest first: each imports itself and those above it in this table."""
+
+CUDA = (
+    ("driver", "driver"),
+    ("a frame on the device", "frames patches state updates"),
+    ("decoding", "decode"),
+    ("pixels", "pixels"),
+    ("queries", "query"),
+    ("choosing tokens", "cascade"),
+    ("engine", "engine hand_over on_device on_host session work"),
+)
+"""Layers of cuda, lowest first."""
+
+ALLOWED = {"app": {"pipeline"}, "bench": {"cuda", "pipeline"}, "cuda": {"pipeline"}, "pipeline": set()}
+"""What each room imports beside itself; bench/gpu measures kernels by themselves.
+
+pipeline/engine.py looks the CUDA engine up by name, when it is asked for: pipeline does without it.
+"""
+
+REMAINING = {
+    ("app/completion.py", "bench"),
+    ("app/main.py", "bench"),
+    ("bench/cases/vlm.py", "app"),
+    ("bench/command.py", "app"),
+    ("bench/compare.py", "app"),
+    ("bench/entry.py", "app"),
+    ("bench/record.py", "app"),
+    ("bench/report/page.py", "app"),
+}
+"""Imports in a forbidden direction that are still there; this set only shrinks."""
+
+
+def modules(room: str) -> list[Path]:
+    return sorted((ROOT / room).rglob("*.py"))
+
+
+def imported(path: Path) -> list[str]:
+    """The modules of the project that a file imports anywhere, also inside functions and for types alone."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return [name for name in names if name.startswith("foveate.")]
+
+
+def part(parts: list[str]) -> str:
+    """The folder or file of a room that a module lies in: ``parts`` are its names below the room."""
+    return parts[0] if parts else "__init__"
+
+
+def test_rooms_import_in_one_direction():
+    found = {
+        (path.relative_to(ROOT).as_posix(), name.split(".")[1])
+        for room in ROOMS
+        for path in modules(room)
+        for name in imported(path)
+        if name.split(".")[1] in set(ROOMS) - {room} - ALLOWED[room]
+    }
+    assert found == REMAINING
+
+
+@pytest.mark.parametrize(("room", "table"), [("pipeline", PIPELINE), ("cuda", CUDA)])
+def test_every_part_of_a_room_is_in_one_layer(room, table):
+    listed = [name for _, names in table for name in names.split()]
+    there = {part(list(path.relative_to(ROOT / room).with_suffix("").parts)) for path in modules(room)}
+    assert sorted(listed) == sorted(there)
+
+
+@pytest.mark.parametrize(("room", "table"), [("pipeline", PIPELINE), ("cuda", CUDA)])
+def test_layers_import_what_lies_below_them(room, table):
+    layer = {name: place for place, (_, names) in enumerate(table) for name in names.split()}
+    upward = []
+    for path in modules(room):
+        own = layer[part(list(path.relative_to(ROOT / room).with_suffix("").parts))]
+        for name in imported(path):
+            if name.startswith(f"foveate.{room}."):
+                other = name.split(".")[2]
+                if layer[other if other in layer else "__init__"] > own:
+                    upward.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not upward
