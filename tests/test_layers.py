@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("app", "bench", "cuda", "pipeline")
 
 PIPELINE = (
+    ("constants that engines share", "spec"),
     ("foundations", "errors extras npz plugins small_files timecode"),
     ("frames and geometry", "channels colour flow frames geometry phrase quadtree selection"),
     ("settings", "keywords layouts settings"),
@@ -73,7 +74,9 @@ def imported(path: Path) -> list[str]:
     names = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
+            if node.level:  # of a neighbour: pipeline/spec is also run from its folder, while C is built
+                assert node.level == 1, f"{path}: a relative import from another folder"
+                continue
             names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
