@@ -14,7 +14,7 @@ from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import CacheSettings
 
 _THREADS = 128  # a warp for each cell of a tile
-_MOST_BLOCKS = 2112  # sixteen for each of the 132 processors of the largest cards; more would only take turns
+_BLOCKS_PER_PROCESSOR = 16  # more would only take turns
 
 
 class FlowSearch:
@@ -23,7 +23,8 @@ class FlowSearch:
     def __init__(self, device: Device, pixels: PixelState, arrays: Arrays, settings: CacheSettings) -> None:
         rows, columns = pixels.geometry.grid
         luma = pixels.planes[0]
-        self._blocks = min(pixels.geometry.tiles[0] * pixels.geometry.tiles[1], _MOST_BLOCKS)
+        tile_rows, tile_columns = pixels.geometry.tiles
+        self._blocks = min(tile_rows * tile_columns, _BLOCKS_PER_PROCESSOR * device.processors)
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("flow")
         self._parameters = struct(
             frame=(np.uint64, pixels.frame.pointer),

@@ -101,6 +101,7 @@ class Device:
         self.name: str = device.name()
         major, minor = device.compute_capability()
         self.architecture = f"sm_{major}{minor}"
+        self.processors: int = device.get_attribute(driver.device_attribute.MULTIPROCESSOR_COUNT)
         self._streams: list[Stream] = []
 
     def stream(self) -> Stream:

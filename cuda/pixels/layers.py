@@ -12,7 +12,7 @@ from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 
 _THREADS = 256
-_MOST_BLOCKS = 396  # three for each of the 132 processors of the largest cards: more do not fit, for their registers
+_BLOCKS_PER_PROCESSOR = 3  # more do not fit, for their registers
 
 
 class Layers:
@@ -21,7 +21,7 @@ class Layers:
     def __init__(self, device: Device, state: PixelState, parameters: NDArray[np.void]) -> None:
         """``parameters`` as ``channels.channel_parameters`` makes them."""
         rows, columns = state.geometry.tiles
-        self._blocks = min(rows * columns, _MOST_BLOCKS)
+        self._blocks = min(rows * columns, _BLOCKS_PER_PROCESSOR * device.processors)
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("write_layers")
         self._parameters = parameters
 

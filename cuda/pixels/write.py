@@ -13,7 +13,7 @@ from foveate.cuda.state import PixelState, PlaneLevels
 from foveate.pipeline.cpu.stack import gains_of
 
 _THREADS = 256
-_MOST_BLOCKS = 1056  # eight for each of the 132 processors of the largest cards; more would only take turns
+_BLOCKS_PER_PROCESSOR = 8  # more would only take turns
 PLANE = np.dtype([("base", np.uint64), ("levels", np.uint64, (4,))], align=True)
 """What kernels know of a plane: see plane_pointers."""
 
@@ -27,7 +27,7 @@ class Write:
         """``frame`` is the FRAME_INPUT on the device; ``moved`` float32 at the analysis level, where motion is left."""
         geometry = state.geometry
         rows, columns = geometry.tiles
-        self._blocks = min(rows * columns, _MOST_BLOCKS)
+        self._blocks = min(rows * columns, _BLOCKS_PER_PROCESSOR * device.processors)
         self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("write_tiles")
         self._parameters = struct(
             input=(np.uint64, frame.pointer),
