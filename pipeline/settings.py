@@ -39,24 +39,25 @@ class _Group(BaseModel):
 
 
 class SourceSettings(_Group):
-    """What is read."""
+    """Which frames of the source are read."""
 
     stream: int | None = Field(None, ge=0, le=65_535)
-    """Which of the file's video streams, counted from 0. Default: the one the file marks as default."""
+    """Which of the file's video streams to read, counted from 0. Default: the one marked as default in the file."""
     start: Seconds | None = None
-    """Look at what is shown from this time on, such as 12.5 or 1:02:03.5, counted from the first frame; negative:
-    before the end."""
+    """Start at this time, such as 12.5 or 1:02:03.5, counted from the first frame. A negative time counts from the end
+    of the file."""
     end: Seconds | None = None
-    """Look at what is shown before this time."""
+    """Stop before this time. A negative time counts from the end of the file."""
     fps: float | None = Field(None, ge=1e-5, le=1000)
-    """Look at so many frames a second, evenly spaced in time: the one that is shown at start, start + 1/fps and so on,
-    each once. Default: every frame."""
+    """Sample this many frames per second: the frames shown at start, start + 1/fps and so on, each at most once.
+    Default: every frame."""
     every: int | None = Field(None, ge=1, le=MOST_FRAMES)
-    """Look at the first frame and every Nth after it. Default: every frame."""
+    """Use the first frame and every Nth after it. Default: every frame."""
     frames: int | None = Field(None, ge=1, le=MOST_FRAMES)
-    """Stop after this many frames; those that are not looked at do not count."""
+    """Stop after this many frames. Frames skipped by fps or every do not count."""
     rate: float = Field(25.0, ge=1e-5, le=1000)
-    """Frames per second where the source has no times: image sequences, raw streams and frames of your own."""
+    """Frame rate assumed for sources without timestamps: image sequences, raw streams and frames passed in from
+    Python."""
 
     @property
     def conflict(self) -> str | None:
@@ -73,49 +74,54 @@ class ChangeSettings(_Group):
     """When a tile counts as changed, and when everything is recomputed."""
 
     threshold: float = Field(2.0, ge=0, le=255)
-    """Mean absolute difference of an 8x8 block, in 8-bit units, above which its tile is dirty."""
+    """A 32x32 tile counts as changed where the mean absolute difference of one of its 8x8 blocks, on the scale of 0 to
+    255, exceeds this value."""
     noise: float = Field(1.5, ge=0, le=100)
-    """Where the picture is noisy, the threshold is this many times what its quietest quarter differs by from frame to
-    frame, at most 8. 0: the threshold alone counts."""
+    """In noisy video the threshold rises to this many times the frame-to-frame difference of the quietest quarter of
+    the picture, up to 8. 0 turns this off."""
     keyframe_interval: int = Field(30, ge=1, le=MOST_FRAMES)
-    """Frames between periodic keyframes."""
+    """Frames between periodic keyframes. On a keyframe everything is recomputed."""
     cut_share: float = Field(0.6, gt=0, le=1)
-    """A scene cut needs at least this share of tiles changed ..."""
+    """A frame is a scene cut if at least this share of its tiles changed, and the luma histogram changed as well
+    (cut_histogram)."""
     cut_histogram: float = Field(0.25, gt=0, le=1)
-    """... and at least this distance between the luma histograms (half their L1 distance)."""
+    """A scene cut also needs at least this distance between the luma histograms of the two frames (half their L1
+    distance)."""
 
 
 class CacheSettings(_Group):
-    """Maps carried from frame to frame along the optical flow."""
+    """Scores and maps that are carried from frame to frame along the optical flow."""
 
     enabled: bool = True
-    """Off: every frame is scored alone."""
+    """Off: every frame is scored from scratch."""
     flow_level: Literal[2, 3] = 3
-    """Pyramid level on which the flow is searched; 3 is an eighth of the picture's size."""
+    """Pyramid level at which the optical flow is computed: 2 is a quarter, 3 an eighth of the frame's width and
+    height."""
     confidence: float = Field(0.5, ge=0, le=1)
-    """Flow below this confidence is not followed: the cell is recomputed."""
+    """Cells whose flow has a lower confidence are recomputed."""
     blend: float = Field(0.3, ge=0, lt=1)
-    """Weight of the previous score, carried along the flow at full confidence."""
+    """Weight of the previous frame's score, warped along the flow, where the flow's confidence is 1."""
     max_age: int = Field(30, ge=1, le=MOST_FRAMES)
-    """Frames after which a cached cell is recomputed in any case."""
+    """Recompute a cell after this many frames at the latest."""
 
 
 class ScoreSettings(_Group):
-    """What a cell is worth."""
+    """How the cells of the picture are scored."""
 
     enabled: bool | None = None
-    """On: errors count by the score of their cell. Off: all alike, so that only the error and the query decide. None:
-    on where there is a gaze, a scorer of one's own, a second pass, or a strategy other than rate_distortion."""
+    """On: errors are weighted by the score of their cell. Off: all cells count alike, and only the error and the query
+    decide. None: on with a gaze point, the linear scorer, a second pass, or a strategy other than rate_distortion;
+    otherwise off."""
     floor: float = Field(0.05, gt=0, le=1)
-    """Weight of a cell with score 0; where the score counts, a cell's weight is floor + score."""
+    """Weight of a cell whose score is 0. The weight of a cell is floor + score."""
     scorer: Literal["balance", "linear"] = "balance"
-    """balance: information, perspective and the query, in the proportions of the design. linear: a weighted sum of
-    channels."""
+    """balance: a fixed formula of information (edges, detail), perspective (saliency, motion) and the query. linear: a
+    weighted sum of channels."""
     weights: str | None = None
-    """linear: the file with one weight per channel, .toml or .npz; foveate fit-scorer writes one."""
+    """With scorer linear: the file with one weight per channel, .toml or .npz. foveate fit-scorer writes one."""
     passes: Literal[1, 2] = 1
-    """2: look twice. The second look scores with the first one's result as the channel pass1_score, and measures the
-    eccentricity from where the first one found most, unless there is a gaze."""
+    """2: score twice. The second pass can use the first one's score, as the channel pass1_score, and measures
+    eccentricity from where that was highest, unless there is a gaze point."""
 
     def always(self, strategy: str) -> bool:
         """Whether the score weighs the errors of every frame, from which ``strategy`` chooses tokens."""
@@ -129,38 +135,41 @@ class ScoreSettings(_Group):
 
 
 class AllocationSettings(_Group):
-    """How the budget is spent."""
+    """How the token budget is spent."""
 
     strategy: Literal[
         "rate_distortion", "three_stage", "five_stage", "adaptive", "cluster_first", "foveated", "soft"
     ] = "rate_distortion"
-    """rate_distortion: a quadtree of coarse and fine tokens with the least weighted error. foveated: fine around the
-    gaze, the query's best cell or the centre, coarser with the distance. The others choose cells with high scores, all
-    at full resolution: three_stage and five_stage cull them coarse to fine, adaptive keeps as many as the frame is
-    complex, cluster_first keeps the best regions and then cells inside, soft just takes the best, for training. In
-    stream memory the best cells are those of which the reader lacks most."""
+    """rate_distortion: a quadtree of coarse and fine tokens with the least weighted error. foveated: fine tokens around
+    the gaze point, the best match of the query or the centre, coarser ones with distance. The others choose single
+    cells with high scores, all at full resolution: three_stage and five_stage narrow the choice level by level,
+    adaptive takes more tokens in complex frames, cluster_first chooses regions and then cells inside them, soft takes
+    the best cells and has a differentiable form for training. With stream memory, cells are ranked by what the reader
+    lacks."""
     memory: Literal["frame", "stream"] = "frame"
-    """frame: every frame stands alone. stream: the reader keeps earlier tokens, and tokens are spent only
-    where its picture is wrong."""
+    """What the reader remembers. frame: nothing, so the tokens of each frame cover the whole picture. stream: all
+    earlier tokens, so tokens go only where its picture is wrong."""
     min_gain: float = Field(64.0, ge=0, le=1e15)
-    """Least weighted squared error (8-bit units squared, summed over pixels) that a token must remove."""
+    """A token must reduce the weighted squared error by at least this much (8-bit units squared, summed over its
+    pixels)."""
     budget_average: int | None = Field(None, ge=1, le=1_000_000)
-    """stream: tokens per frame on average, instead of at most as many as the budget; a frame may take more and the next
-    ones less, at most 7 frames' worth ahead. Default: the budget is fixed."""
+    """With stream memory: tokens per frame on average, in place of a fixed budget. Single frames may take up to burst
+    times as many, borrowing at most 7 frames' worth. Default: every frame has the same budget."""
     burst: float = Field(4.0, ge=1, le=8)
-    """With budget_average: most tokens of one frame, as a multiple of it."""
+    """With budget_average: most tokens of one frame, as a multiple of the average."""
     merge: Literal[1, 2, 3] = 1
-    """2: whole 2x2 groups of tokens, as Qwen-style models need; 3: whole 3x3 groups, as Gemma 4 needs."""
+    """2: choose whole groups of 2x2 tokens, as Qwen-style models need; 3: groups of 3x3, as Gemma 4 needs."""
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
-    """How the reader is taken to enlarge coarse tokens: what stream memory compares with the frame, and what overlay,
-    report and page show."""
+    """How the reader enlarges coarse tokens. Stream memory compares this picture with the frame; overlay, report and
+    web page show it."""
     share: float = Field(0.95, gt=0, le=1)
-    """adaptive: the cells kept are the fewest that hold this share of what all cells are worth."""
+    """With strategy adaptive: keep the fewest cells that hold this share of the total score."""
     m0: float | None = Field(None, gt=0, le=1000)
-    """foveated: M0 of the resolution M0 / (e + e0), in samples per pixel, e in half diagonals; it is lowered where the
-    tokens would exceed the budget. Default: as high as the budget allows."""
+    """With strategy foveated: M0 of the resolution M0 / (e + e0), in samples per pixel, where e is the distance from
+    the point looked at, in half diagonals. Lowered if the tokens would exceed the budget. Default: as high as the
+    budget allows."""
     e0: float = Field(0.05, gt=0, le=10)
-    """foveated: e0, the distance from the point looked at, in half diagonals, at which the resolution has halved."""
+    """With strategy foveated: the distance e0, in half diagonals, at which the resolution has halved."""
 
     @property
     def problem(self) -> str | None:
@@ -180,77 +189,80 @@ class AllocationSettings(_Group):
 
 
 class LiveSettings(_Group):
-    """How cameras and network streams are read; of files on servers, how long to wait and whom to trust."""
+    """How cameras and network streams are read. Some settings also apply to files on servers."""
 
     policy: Literal["latest", "every"] = "latest"
-    """latest: where frames come faster than they are worked on, the oldest is dropped and counted. every: none is
-    dropped; a slow consumer falls behind until the sender gives up."""
+    """When frames arrive faster than they can be processed: latest drops the oldest and counts them; every drops none,
+    and falls behind."""
     transport: Literal["tcp", "udp"] = "tcp"
-    """What carries RTSP; udp loses packets where the network is busy."""
+    """Transport of RTSP. udp loses packets on a busy network."""
     connect_timeout: float = Field(10.0, gt=0, le=600)
-    """Seconds until the first picture, from the moment a connection is tried. Of files on servers: that one may be
-    silent."""
+    """Seconds within which a new connection must deliver its first picture. For files on servers: seconds that a server
+    may stay silent."""
     stall_timeout: float = Field(5.0, gt=0, le=600)
-    """Seconds without a picture until the source counts as stalled; after twice as many it is connected anew."""
+    """Seconds without a picture until the source counts as stalled. After twice as long it is reconnected."""
     retry_pause: float = Field(3.0, ge=0.5, le=600)
-    """Most seconds between two tries to reconnect; the first pause is half a second, each further one twice as long,
-    until a connection has brought pictures for 3 s."""
+    """Longest pause between two attempts to reconnect, in seconds. The first pause is half a second and doubles each
+    time; a connection that delivered pictures for 3 s resets it."""
     wait: bool = False
-    """Keep trying also where the very first connection fails, instead of ending with an error."""
+    """Keep trying if the very first connection fails, instead of ending with an error."""
     verify: bool = True
-    """Refuse https, rtsps and rtmps servers whose certificate is not trusted. false: believe anyone."""
+    """Check the certificates of https, rtsps and rtmps servers. Off: accept any certificate."""
     ca_file: str | None = None
-    """A file of certificates (PEM) that are trusted instead of the system's, such as a camera's own."""
+    """PEM file with the certificates to trust in place of the system's, such as a camera's own."""
     format: str | None = Field(None, pattern=r"^[a-z0-9_]+$")
-    """A camera's picture format, such as mjpeg or yuyv422. Default: what the camera prefers."""
+    """Pixel format or codec of a camera, such as mjpeg or yuyv422. Default: the camera's choice."""
     size: str | None = Field(None, pattern=r"^[1-9]\d{0,4}x[1-9]\d{0,4}$")
-    """A camera's picture size, such as 1280x720. Default: what the camera prefers."""
+    """Picture size of a camera, such as 1280x720. Default: the camera's choice."""
     rate: float | None = Field(None, gt=0, le=1000)
-    """A camera's frames per second. Default: what the camera prefers."""
+    """Frame rate of a camera. Default: the camera's choice."""
 
 
 class ClipSettings(_Group):
-    """The image-text model behind the encoder "open_clip", and when it looks."""
+    """The image-text model of encoder open_clip, and how often it runs."""
 
     model: str = "ViT-B-16"
-    """The architecture, by open_clip's name for it; a folder with open_clip_config.json; or hf-hub:OWNER/NAME."""
+    """Architecture: a model name of open_clip, a folder with open_clip_config.json, or hf-hub:OWNER/NAME."""
     weights: str | None = None
-    """A file with the model's weights, or open_clip's tag for some, which are looked for in its cache and its hub."""
+    """Weights: a file, or a pretrained tag of open_clip, which is looked up in its cache and on its hub."""
     pca: str | None = None
-    """The file that foveate fit-pca made for this model."""
+    """The file that foveate fit-pca wrote for this model."""
     dense: Literal["native", "windows"] = "native"
-    """native: the whole picture is encoded at once, in its own aspect. windows: overlapping windows of it."""
+    """native: encode the whole picture at once, in its own aspect ratio. windows: encode overlapping windows of it."""
     resolution: int | None = Field(None, ge=16, le=4096)
-    """Pixels to which the longer side of what is encoded at once is scaled. Default: the model's own for windows, twice
-    as much for the whole picture."""
+    """Longer side, in pixels, of what is encoded at once. Default: the model's own resolution for windows, twice that
+    for the whole picture."""
     window: int = Field(448, ge=32, le=65_536)
-    """Side of a window in pixels of the video."""
+    """Side of a window, in pixels of the video."""
     interval: int = Field(4, ge=1, le=MOST_FRAMES)
-    """Frames after which a changed region is encoded again, if not earlier."""
+    """Encode a changed region again after at most this many frames."""
     stale: float = Field(0.3, ge=0, le=1)
-    """Share of a region's cells that the flow may lose before it is encoded again."""
+    """Encode a region again when the optical flow has lost this share of its cells."""
     wait: bool | None = None
-    """Wait for each encoding, so that two runs are equal. Default: for files; live sources go on with older ones."""
+    """Wait for each encoding, so that results are reproducible. Default: on for files; live sources go on with the
+    latest embeddings."""
     device: str | None = Field(None, pattern=r"^(cpu|cuda(:\d+)?)$")
-    """Where the model runs: cpu, or cuda in half precision. Default: cuda where torch finds a GPU."""
+    """Where the model runs: cpu, cuda or cuda:N. On cuda it runs in half precision. Default: cuda if torch finds a
+    GPU."""
     threads: int | None = Field(None, ge=1, le=_MOST_THREADS)
-    """Threads of the model on the CPU. Default: all processors but one, which is left to the video."""
+    """CPU threads of the model. Default: all processors but one."""
 
 
 class OcrSettings(_Group):
-    """The text detector behind text "ocr", and when it looks."""
+    """The text detector of text ocr, and how often it runs."""
 
     resolution: int | None = Field(None, ge=32, le=4096)
-    """Pixels to which the longer side of the picture is scaled for it; it finds letters that are then 11 pixels high.
-    Default: its own, at most 960."""
+    """Longer side, in pixels, of the picture that the detector gets. In that picture, letters must be about 11 pixels
+    high to be found. Default: the frame's own size, at most 960."""
     interval: int = Field(4, ge=1, le=MOST_FRAMES)
-    """Frames after which a changed picture is looked at again, if not earlier."""
+    """Run the detector on a changed picture after at most this many frames."""
     stale: float = Field(0.3, ge=0, le=1)
-    """Share of the picture's cells that the flow may lose before it is looked at again."""
+    """Run the detector again when the optical flow has lost this share of the cells."""
     wait: bool | None = None
-    """Wait for each look, so that two runs are equal. Default: for files; live sources go on with older text."""
+    """Wait for each detection, so that results are reproducible. Default: on for files; live sources go on with the
+    latest result."""
     threads: int | None = Field(None, ge=1, le=_MOST_THREADS)
-    """Threads of the detector. Default: all processors but one, at most 4."""
+    """CPU threads of the detector. Default: all processors but one, at most 4."""
 
 
 QUERY_MAP = "query:"
@@ -264,33 +276,35 @@ class Settings(_Group):
     """Everything that decides what is selected."""
 
     budget: int = Field(273, ge=1, le=1_000_000)
-    """Most tokens per frame."""
+    """Most tokens per frame. Never exceeded."""
     query: tuple[str, ...] = Field((), strict=False)
-    """What to look for, in words; a minus sign before them: what not to; :0.5 behind them: with this weight."""
+    """What to look for, in words. "-sky": what to avoid. "red:0.5": with half the weight. Each query stands for itself;
+    one match is enough."""
     query_image: tuple[str, ...] = Field((), strict=False)
-    """Picture files that show what to look for."""
+    """Image files that show what to look for."""
     query_lenient: bool = False
-    """Go on without a query of which nothing is understood, instead of ending with an error."""
+    """Warn about a query that cannot be understood and go on without it, instead of ending with an error."""
     encoder: Literal["attributes", "open_clip"] = "attributes"
-    """What understands queries. attributes: names of colours, dark, bright, moving, still, text, places, sizes.
-    open_clip: any words, by a model whose weights are given."""
+    """What interprets queries. attributes: names of colours, dark, bright, moving, still, text, positions and sizes,
+    without a model. open_clip: any words, with an image-text model whose weights you supply."""
     text: Literal["strokes", "ocr"] = "strokes"
-    """What finds text. strokes: many thin strokes side by side, as railings and leaves have them too. ocr: a detector,
-    by the extra ocr."""
+    """How text is found. strokes: areas of many thin strokes, which railings and foliage can resemble. ocr: a text
+    detector; needs the extra ocr."""
     keep_embeddings: bool = False
-    """Keep what queries need also while there is none, so that one can be asked later on."""
+    """Compute embeddings even without a query, so that a query can be set later."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
-    """What does the pixel work; auto takes the GPU where it works."""
+    """Where the pixel work is done. auto: on the GPU if there is a usable one, otherwise on the CPU."""
     analysis_level: int = Field(2, ge=0, le=2)
-    """Pyramid level at which the channels are kept: 0 is full resolution, 2 a quarter of it."""
+    """Pyramid level at which the channels are computed: 0 is full resolution, 2 a quarter of the width and height."""
     maps: tuple[str, ...] = Field((), strict=False)
-    """Channels to hand out with each selection as maps over the Grid; "score" is the final score."""
+    """Channels to return with each selection as maps with one value per cell. score is the final score, query the
+    relevance to the queries, query:TEXT that to any other query."""
     patches: bool = False
-    """Sample the tokens' pixels as well."""
+    """Also return the pixels of each token. Outputs in NPZ and safetensors turn this on."""
     device_patches: bool = False
-    """Have them on the GPU, for DLPack: each selection's device_patches. Engine cuda only."""
+    """Return the pixels of each token on the GPU, as device_patches, for DLPack. Needs engine cuda."""
     depth: str | None = None
-    """A depth model of your own, module:function or file.py:function; see docs/channels.md."""
+    """A depth model of your own: module:function or file.py:function. See docs/channels.md."""
     source: SourceSettings = SourceSettings()
     live: LiveSettings = LiveSettings()
     change: ChangeSettings = ChangeSettings()

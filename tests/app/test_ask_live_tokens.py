@@ -115,7 +115,7 @@ def test_the_readme_shows_what_it_says(
     """Its example, but for the words, which depend on how sums are rounded."""
     asked = [str(samples / "pedestrians.mp4"), "Who is moving on the left?", "--model", str(folders["qwen2_5_vl"])]
     assert main(["ask", *asked, "--max-tokens", "24"]) == 0
-    shown = (samples.parent / "README.md").read_text(encoding="utf-8").split("and `--max-tokens 24`:\n\n```\n")[1]
+    shown = (samples.parent / "docs" / "ask.md").read_text(encoding="utf-8").split("and `--max-tokens 24`:\n\n```\n")[1]
     assert shown.startswith(capsys.readouterr().err)
 
 

@@ -108,7 +108,7 @@ def by_pyav(path: Path) -> list[Picture]:
 
 
 def expected(times: list[Fraction], asked: dict[str, Any]) -> list[int]:
-    """The numbers of the pictures that are to be looked at, by the definition in the README."""
+    """The numbers of the pictures that are to be looked at, by the definition in docs/command-line.md."""
     ends = [*times[1:], times[-1] + Fraction(1, RATE)]
     start = {"0:02.02": Fraction("2.02"), -1.0: ends[-1] - 1}.get(asked.get("start", 0)) or asked.get("start", 0)
     end = min(Fraction(asked.get("end", ends[-1])), ends[-1])

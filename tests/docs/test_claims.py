@@ -1,4 +1,4 @@
-"""Marked figures of the pages are those of bench/results; commands of docs/claims.md and docs/defaults.md are there."""
+"""Marked figures of all pages are those of bench/results; the commands that measure them are there."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from foveate.app.main import main
+from foveate.bench.figures import main as figures_main
+from tests.docs.pages import PAGES, RESULTS, page
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "bench" / "results"
-MARKED = ("README.md", "bench/README.md", "docs/claims.md")
-PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("claims", "defaults")}
 MARK = re.compile(r"(\S+)<!-- = (\S+) / (.+?) / (\S+) -->")
 
 # What is still to be measured on a card: records, and places in records that were made before they had them.
@@ -25,9 +23,9 @@ TO_COME = {("gpu_fetches_h200", None), ("gpu_torch_h200", "times_faster_than_pla
 
 
 def marks() -> Iterator[tuple[str, str, str, str]]:
-    """What stands in a page, the record's name, the place in it, and the format."""
-    for page in MARKED:
-        for found in MARK.finditer((ROOT / page).read_text(encoding="utf-8")):
+    """What stands in the pages, the record's name, the place in it, and the format."""
+    for text in PAGES.values():
+        for found in MARK.finditer(text):
             said, record, place, form = found.groups()
             yield said.lstrip("("), record, place, form
 
@@ -57,7 +55,7 @@ def test_a_figure(said: str, name: str, place: str, form: str) -> None:
 
 
 def test_every_number_of_the_tables_is_marked() -> None:
-    rows = [line for line in PAGES["claims"].splitlines() if line.startswith("|") and "<!--" in line]
+    rows = [line for line in page("claims").splitlines() if line.startswith("|") and "<!--" in line]
     assert len(rows) >= 15
     for row in rows:
         for cell in row.strip("|").split(" | ")[1:]:
@@ -67,14 +65,23 @@ def test_every_number_of_the_tables_is_marked() -> None:
 def test_arithmetic() -> None:
     patches = -(-1920 // 16) * -(-1080 // 16)
     assert f"{patches:,}" == "8,160"
-    assert f"{patches / 273:.1f} times fewer" in PAGES["claims"]
-    assert f"(8,160 / 273)² is {(patches / 273) ** 2:.0f}" in PAGES["claims"]
-    assert f"{130_000 / 273:.0f}: a clip" in PAGES["claims"]
-    assert f"the pairs are {(4096 / 288) ** 2:.0f} times fewer" in PAGES["claims"]
+    assert f"{patches / 273:.1f} times fewer" in page("claims")
+    assert f"(8,160 / 273)² is {(patches / 273) ** 2:.0f}" in page("claims")
+    assert f"{130_000 / 273:.0f}: a clip" in page("claims")
+    assert f"the pairs are {(4096 / 288) ** 2:.0f} times fewer" in page("claims")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_figures_command_leaves_a_page_as_it_is(name: str, tmp_path: Path) -> None:
+    """A page is current, and python -m foveate.bench.figures works for it."""
+    copy = tmp_path / "page.md"
+    copy.write_text(PAGES[name], encoding="utf-8")
+    assert figures_main([str(copy)]) == 0
+    assert copy.read_text(encoding="utf-8") == PAGES[name]
 
 
 def test_the_commands_are_there(capsys: pytest.CaptureFixture[str]) -> None:
-    text = " ".join((PAGES["claims"] + PAGES["defaults"]).split())
+    text = " ".join(" ".join(PAGES.values()).split())
     modules = set(re.findall(r"`python -m (foveate\.[\w.]+)", text))
     assert len(modules) >= 6
     for module in modules:
@@ -87,10 +94,10 @@ def test_the_commands_are_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_defaults() -> None:
-    name = re.search(r"<!-- ablation (\S+) -->", PAGES["defaults"])
+    name = re.search(r"<!-- ablation (\S+) -->", page("defaults"))
     assert name is not None
     cases = json.loads((RESULTS / f"{name[1]}.json").read_text())["cases"]
-    rows = PAGES["defaults"].split(name[0])[1].split("<!-- /ablation -->")[0].strip().splitlines()[2:]
+    rows = page("defaults").split(name[0])[1].split("<!-- /ablation -->")[0].strip().splitlines()[2:]
     groups = {}
     for group, default, others, _ in ([cell.strip() for cell in row.strip("|").split(" | ")] for row in rows):
         groups[group] = default

@@ -12,9 +12,9 @@ from foveate.app.main import main
 from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import read_shards
+from tests.docs.pages import ROOT, page
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "channels.md").read_text(encoding="utf-8")
+PAGE = page("channels")
 
 
 def rows() -> list[list[str]]:

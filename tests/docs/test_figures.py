@@ -1,4 +1,4 @@
-"""The figures of the README are those of the records in bench/results."""
+"""The figures of the pages' tables are those of the records in bench/results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "bench" / "results"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+from tests.docs.pages import PAGES, RESULTS, page
 
-# What the README calls the methods of the quality measure.
+BENCH = PAGES["bench/README.md"]
+
+# What the page of comparisons calls the methods of the quality measure.
 METHODS = {
     "whole frame, downscaled": "downscale",
     "uniform cells": "uniform",
@@ -41,9 +41,9 @@ def record(name: str) -> dict[str, Any]:
     return found
 
 
-def table(heading: str) -> list[list[str]]:
-    """The cells of the rows under the table whose first line begins with ``heading``."""
-    rows = README.split(heading)[1].split("\n\n")[0].splitlines()[2:]  # behind the heading's rest and the ruler
+def table(name: str, heading: str) -> list[list[str]]:
+    """The cells of the rows of the table of docs/``name``.md whose first line begins with ``heading``."""
+    rows = page(name).split(heading)[1].split("\n\n")[0].splitlines()[2:]  # behind the heading's rest and the ruler
     return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
 
 
@@ -56,7 +56,10 @@ def test_a_record_is_of_a_commit_as_it_is(path: Path) -> None:
 
 def test_speeds() -> None:
     held = record("cpu_2_cores")
-    stated = {f"{clip}, {memory}": rest for clip, memory, *rest in table("| clip | memory | size | decoding, fps |")}
+    stated = {
+        f"{clip}, {memory}": rest
+        for clip, memory, *rest in table("comparisons", "| clip | memory | size | decoding, fps |")
+    }
     measured = {
         case["name"]: [
             f"{case['width']}x{case['height']}",
@@ -87,7 +90,7 @@ def test_what_a_reader_knows() -> None:
         ]
         for case in held["cases"]
     }
-    rows = table("| method | pedestrians | bunny | drift |")
+    rows = table("comparisons", "| method | pedestrians | bunny | drift |")
     clips = ("pedestrians", "bunny", "drift")
     assert [METHODS[name] for name, *_ in rows] == list(METHODS.values())
     assert measured.keys() == {(method, clip) for method in METHODS.values() for clip in clips}
@@ -106,7 +109,9 @@ def test_the_strategies() -> None:
     held = record("strategies")
     measured = {(case["method"], case["clip"]): f"{case['psnr_luma']:.1f}" for case in held["cases"]}
     stated = {}
-    for name, _, *cells in table("| strategy | tokens | PSNR, pedestrians: frame, stream memory | bunny |"):
+    for name, _, *cells in table(
+        "strategies", "| strategy | tokens | PSNR, pedestrians: frame, stream memory | bunny |"
+    ):
         for clip, cell in zip(("pedestrians", "bunny"), cells, strict=True):
             for memory, figure in zip(("frame", "stream"), cell.split(", "), strict=True):
                 stated[f"{name.strip('`')}, {memory}", clip] = figure
@@ -116,7 +121,9 @@ def test_the_strategies() -> None:
 def test_carried_embeddings() -> None:
     cases = [case for case in record("carrying")["cases"] if case["way"] == "as set by default"]
     assert len(cases) == 3
-    said = re.search(r"fresh one by (\S+) in rank, and (\d+) to\s(\d+)%\sof the top 273 .*?, at\s(\d+)% of the", README)
+    said = re.search(
+        r"fresh one by (\S+) in rank, and (\d+) to\s(\d+)%\sof the top 273 .*?, at\s(\d+)% of the", page("queries")
+    )
     assert said is not None
     assert {f"{case['spearman']:.2f}" for case in cases} == {said[1]}
     tops = [round(100 * case["top"]) for case in cases]
@@ -126,7 +133,7 @@ def test_carried_embeddings() -> None:
 
 def gpu_figures() -> dict[str, list[str]]:
     """The numbers of each row of the GPU's table, by how its first cell begins."""
-    rows = README.split("<!-- gpu figures -->")[1].split("<!-- /gpu figures -->")[0].split("| what | figure |")[1]
+    rows = page("gpu").split("<!-- gpu figures -->")[1].split("<!-- /gpu figures -->")[0].split("| what | figure |")[1]
     cells = [row.strip("|").split(" | ") for row in rows.strip().splitlines()[1:]]
     return {
         what.strip(): re.findall(r"\d+(?:\.\d+)?", re.sub(r"(?<=\d),(?=\d{3})", "", figure)) for what, figure in cells
@@ -186,17 +193,13 @@ def test_people_found() -> None:
     measured = {
         (case["method"], case["budget"]): f"{case['recall']:.2f} ({case['others']:.2f})" for case in held["cases"]
     }
-    text = (ROOT / "bench" / "README.md").read_text(encoding="utf-8")
-    rows = text.split("| recall (besides) | 34 tokens | 68 tokens | 136 tokens | 273 tokens |")[1].split("\n\n")[0]
+    rows = BENCH.split("| recall (besides) | 34 tokens | 68 tokens | 136 tokens | 273 tokens |")[1].split("\n\n")[0]
     stated = {}
     for row in rows.strip().splitlines()[1:]:
         name, *cells = (cell.strip() for cell in row.strip("|").split(" | "))
         stated |= {(name, budget): cell for budget, cell in zip((34, 68, 136, 273), cells, strict=True)}
     assert stated == measured
     assert {case["things"] for case in held["cases"]} == {24}
-
-
-BENCH = (ROOT / "bench" / "README.md").read_text(encoding="utf-8")
 
 
 def bench_rows(heading: str) -> dict[str, list[str]]:

@@ -1,0 +1,107 @@
+"""What the pages refer to exists: links, commands and their flags, modules, the command that runs the tests."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foveate.app.arguments import parse_call, run_arguments
+from foveate.app.ask.arguments import ask
+from foveate.app.console import Console
+from foveate.app.live.arguments import live_arguments
+from foveate.app.main import _COMMANDS
+from tests.docs.pages import PAGES, ROOT, blocks
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading gets."""
+    plain = re.sub(r"[`*]|\]\([^)]*\)|\[", "", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+def anchors(text: str) -> set[str]:
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return {slug(heading) for heading in re.findall(r"^#+ (.+)$", prose, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    for link in LINK.findall(PAGES[name]):
+        if link.startswith("http"):
+            continue
+        file, _, anchor = link.partition("#")
+        path = (ROOT / name).parent / file if file else ROOT / name
+        assert path.exists(), link
+        if anchor:
+            assert anchor in anchors(path.read_text(encoding="utf-8")), link
+
+
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    readme = PAGES["README.md"]
+    assert len(readme.splitlines()) <= 270
+    linked = {link.partition("#")[0] for link in LINK.findall(readme)}
+    assert PAGES.keys() - {"README.md"} <= linked
+    assert "sample_videos/overlay.jpg" in linked
+    assert (ROOT / "sample_videos" / "overlay.jpg").stat().st_size < 200_000
+
+
+def test_the_test_command_is_marked_as_ci_takes_it() -> None:
+    block = re.search(r"^<!-- test -->\n```sh\n(.+?)\n```$", PAGES["README.md"], re.MULTILINE | re.DOTALL)
+    assert block is not None
+    assert "make test" in block[1]
+    assert PAGES["README.md"].count("<!-- test -->") == 1
+
+
+def calls() -> Iterator[tuple[str, list[str]]]:
+    """Every call of foveate in a shell block: the command, and what is behind it."""
+    for name, text in PAGES.items():
+        for block in blocks("sh", text):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                while words and "foveate" in words:
+                    words = words[words.index("foveate") + 1 :]
+                    end = next((at for at, word in enumerate(words) if word in (">", "|", "&&", "foveate")), len(words))
+                    if words[:1] and words[0] in _COMMANDS:
+                        yield f"{name}: {line.strip()}", words[:end]
+
+
+CALLS = list(calls())
+
+
+@pytest.mark.parametrize(("line", "words"), CALLS, ids=[line for line, _ in CALLS])
+def test_a_command_line_is_understood(
+    line: str, words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOOR", "rtsp://door/1")
+    (tmp_path / "yard").write_text("rtsp://yard/1")
+    command, *rest = (word.replace("@/etc/foveate/yard", f"@{tmp_path}/yard") for word in words)
+    if command == "run":
+        assert run_arguments(rest).address
+    elif command == "live":
+        live_arguments(rest, Console())
+    elif command == "ask":
+        assert parse_call(ask, rest, "ask")().address
+
+
+def test_enough_command_lines_were_found() -> None:
+    assert {words[0] for _, words in CALLS} >= {"run", "live", "ask", "doctor", "fit-pca"}
+    assert len(CALLS) >= 20
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_python_examples_import_what_is_there(name: str) -> None:
+    for code in blocks("python", PAGES[name]):
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("foveate"):
+                module = importlib.import_module(node.module or "")
+                for alias in node.names:
+                    if not hasattr(module, alias.name):
+                        importlib.import_module(f"{node.module}.{alias.name}")
