@@ -1,20 +1,91 @@
-"""From video to tokens: frames, sources, runner, engines, cascade, sinks."""
+"""From video to tokens. What a program needs is here; the modules below may change with any version.
+
+>>> from foveate.pipeline import open_stream
+>>> with open_stream("sample_videos/pedestrians.mp4", budget=100) as stream:
+...     selection = next(stream)
+>>> len(selection) <= 100
+True
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from foveate.pipeline.errors import (
+        EngineError,
+        FoveateError,
+        ModelError,
+        SettingsError,
+        SinkError,
+        SourceError,
+    )
+    from foveate.pipeline.frames import Frame, FrameView, SourceInfo
     from foveate.pipeline.pushing import PushStream, open_push_stream
+    from foveate.pipeline.selection import Header, NaFlex, Selection
+    from foveate.pipeline.settings import Settings
+    from foveate.pipeline.sinks import (
+        Rotation,
+        Sink,
+        open_overlay,
+        open_report,
+        open_sink,
+        read_json_lines,
+        read_shards,
+        rotated_files,
+    )
     from foveate.pipeline.stream import Stream, open_stream
 
-__all__ = ["PushStream", "Stream", "open_push_stream", "open_stream"]
+__all__ = [
+    "EngineError",
+    "FoveateError",
+    "Frame",
+    "FrameView",
+    "Header",
+    "ModelError",
+    "NaFlex",
+    "PushStream",
+    "Rotation",
+    "Selection",
+    "Settings",
+    "SettingsError",
+    "Sink",
+    "SinkError",
+    "SourceError",
+    "SourceInfo",
+    "Stream",
+    "open_overlay",
+    "open_push_stream",
+    "open_report",
+    "open_sink",
+    "open_stream",
+    "read_json_lines",
+    "read_shards",
+    "rotated_files",
+]
+
+_MODULES: Final = {
+    "errors": ("EngineError", "FoveateError", "ModelError", "SettingsError", "SinkError", "SourceError"),
+    "frames": ("Frame", "FrameView", "SourceInfo"),
+    "pushing": ("PushStream", "open_push_stream"),
+    "selection": ("Header", "NaFlex", "Selection"),
+    "settings": ("Settings",),
+    "sinks": (
+        *("Rotation", "Sink", "open_overlay", "open_report", "open_sink"),
+        *("read_json_lines", "read_shards", "rotated_files"),
+    ),
+    "stream": ("Stream", "open_stream"),
+}
+_MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the decoders and engines only when a stream is opened: settings alone need none of them."""
-    if name not in __all__:
+    """Import what is asked for, and no more: settings alone need neither decoders nor engines."""
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "pushing" if name in ("PushStream", "open_push_stream") else "stream"
-    return getattr(import_module(f"foveate.pipeline.{module}"), name)
+    return getattr(import_module(f"foveate.pipeline.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,7 +6,14 @@ _LONGEST: Final = 300  # characters of what a library says
 
 
 class FoveateError(Exception):
-    """Base of all errors that are the input's or the machine's, not the program's."""
+    """Base of all errors that are the input's or the machine's, not the program's.
+
+    >>> try:
+    ...     open_stream("missing.mp4")
+    ... except FoveateError as error:
+    ...     print(type(error).__name__)
+    SourceError
+    """
 
 
 class SourceError(FoveateError):

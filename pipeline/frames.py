@@ -65,6 +65,11 @@ class Frame:
 
     ``luma`` is uint8[H, W]. ``chroma`` is (Cb, Cr), both uint8: [H, W] for 4:4:4, or
     [ceil(H/2), ceil(W/2)] for 4:2:0, or None for grey.
+
+    >>> with open_stream("clip.mp4") as stream:
+    ...     selection = next(stream)
+    >>> stream.frame.luma.shape, stream.frame.seconds
+    ((576, 768), 0.0)
     """
 
     index: int
@@ -103,7 +108,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """What is known of a stream before its first frame is decoded."""
+    """What is known of a stream before its first frame is decoded.
+
+    >>> with open_stream("clip.mp4") as stream:
+    ...     info = stream.info
+    >>> info.width, info.height, info.codec
+    (768, 576, 'h264')
+    """
 
     name: str  # the address, passwords removed
     width: int  # after rotation

@@ -33,6 +33,12 @@ def open_push_stream(
     """A stream for a loop of your own: ``selection = stream.push(frame)``.
 
     For pictures, ``fps``, ``layout``, ``sinks`` and the settings see open_stream. Raises SettingsError and EngineError.
+
+    >>> import numpy as np
+    >>> with open_push_stream(fps=30, budget=50) as stream:
+    ...     selection = stream.push(np.zeros((120, 160, 3), np.uint8))
+    >>> selection.width, selection.height
+    (160, 120)
     """
     ready = prepared(settings, sinks, rated(overrides, fps), lockstep=True)
     chosen = ready.plan.settings.source.model_dump(exclude={"rate"}, exclude_defaults=True)
@@ -43,7 +49,14 @@ def open_push_stream(
 
 
 class PushStream(Steering):
-    """Takes frames and gives Selections. A context manager. Nothing runs before the first frame."""
+    """Takes frames and gives Selections. A context manager. Nothing runs before the first frame.
+
+    >>> import numpy as np
+    >>> with open_push_stream() as stream:
+    ...     times = [stream.push(np.zeros((64, 64), np.uint8), time).time for time in (10.0, 10.5)]
+    >>> times
+    [0.0, 0.5]
+    """
 
     def __init__(self, source: PushedSource, ready: Prepared, sinks: Sequence[Sink]) -> None:
         super().__init__(ready.plan, ready.feedback)

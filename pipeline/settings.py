@@ -273,7 +273,12 @@ _HANDED_OUT = frozenset({"score", "query"} | {channel.name for channel in (*CHAN
 
 
 class Settings(_Group):
-    """Everything that decides what is selected."""
+    """Everything that decides what is selected.
+
+    >>> settings = Settings(budget=100, allocation=AllocationSettings(memory="stream"))
+    >>> Settings.model_validate({"budget": 100, "allocation": {"memory": "stream"}}) == settings
+    True
+    """
 
     budget: int = Field(273, ge=1, le=1_000_000)
     """Most tokens per frame. Never exceeded."""

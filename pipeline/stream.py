@@ -77,6 +77,10 @@ def open_stream(
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
     of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError, SourceError for
     what is no picture, and what the iterable raises.
+
+    >>> with open_stream("clip.mp4", budget=100, source={"fps": 1.0}) as stream:
+    ...     for selection in stream:
+    ...         assert len(selection) <= 100
     """
     if isinstance(source, int) and not isinstance(source, bool):
         source = f"/dev/video{source}"
@@ -168,7 +172,16 @@ def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
 
 
 class Stream(Steering):
-    """An iterator of Selections, and a context manager. Nothing runs before the first one is asked for."""
+    """An iterator of Selections, and a context manager. Nothing runs before the first one is asked for.
+
+    >>> with open_stream("clip.mp4") as stream:
+    ...     selection = next(stream)
+    ...     frame = stream.frame.rgb()
+    >>> frame.shape
+    (576, 768, 3)
+    >>> stream.info.fps
+    10.0
+    """
 
     def __init__(
         self,

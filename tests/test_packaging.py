@@ -1,4 +1,4 @@
-"""What pyproject.toml promises of extras: each brings what some code imports, and 'all' brings all of them."""
+"""What pyproject.toml says of packages, extras and the version is so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 
 # Packages whose modules have another name than they.
 MODULES = {
@@ -39,3 +40,16 @@ def test_every_extra_brings_what_some_code_uses() -> None:
 def test_all_is_all() -> None:
     (everything,) = EXTRAS["all"]
     assert set(re.findall(r"\w+", everything.split("[")[1])) == EXTRAS.keys() - {"all", "dev"}
+
+
+def test_every_folder_of_code_is_a_package() -> None:
+    rooms = ("app", "bench", "configs", "cuda", "pipeline")
+    found = {path.parent for room in rooms for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".toml")}
+    names = {"foveate." + ".".join(folder.relative_to(ROOT).parts) for folder in found if folder.name != "layouts"}
+    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(names | {"foveate"})
+
+
+def test_the_citation_names_the_version() -> None:
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {PROJECT['project']['version']}\n" in cited
+    assert f"\n## {PROJECT['project']['version']}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -39,7 +39,13 @@ class DLPack(Protocol):
 
 
 class NaFlex(NamedTuple):
-    """The tokens as encoders with native aspect and flexible resolution take them."""
+    """The tokens as encoders with native aspect and flexible resolution take them.
+
+    >>> with open_stream("clip.mp4", budget=50, patches=True) as stream:
+    ...     patches, coords, valid, grid = next(stream).naflex(64)
+    >>> patches.shape, grid
+    ((64, 768), (36, 48))
+    """
 
     patches: NDArray[np.uint8]  # [N, PATCH*PATCH*3]; zeros where not valid
     coords: NDArray[np.int32]  # [N, 2]: row and column of the cell that holds the token's centre, both within ``grid``
@@ -54,6 +60,12 @@ class Selection:
     With ``merge`` 2 or 3 that is the order of the groups. Each is ``merge**2`` tokens of one LOD one after the other,
     row by row. Where a group reaches over the right or bottom edge, tokens that would lie wholly outside the picture
     repeat their neighbours in the group.
+
+    >>> with open_stream("clip.mp4", budget=50, patches=True) as stream:
+    ...     selection = next(stream)
+    >>> selection.patches.shape == (len(selection), 16, 16, 3)
+    True
+    >>> side = 16 * 2 ** selection.lod.astype(int)  # of the square that each token covers, in pixels
     """
 
     index: int

@@ -69,6 +69,9 @@ def open_sink(path: str, rotation: Rotation | None = None) -> Sink:
     With a ``rotation``, files are set aside by it, and never written over: NPZ and safetensors also where they hold 64
     MiB, Parquet after an hour where the rotation says neither size nor time. Nothing is written before Sink.open.
     Raises SettingsError for an unknown suffix.
+
+    >>> with open_stream("clip.mp4", sinks=[open_sink("tokens.jsonl")], source={"frames": 3}) as stream:
+    ...     count = sum(len(selection) for selection in stream)
     """
     if path == STANDARD_OUTPUT:
         return JsonLinesSink(path)
@@ -83,13 +86,20 @@ def open_overlay(path: str, rotation: Rotation | None = None, shared: SharedPict
 
     With ``shared``, which is for an overlay that is not set aside, a report of the same stream draws with it as well.
     Raises SettingsError for an unknown suffix.
+
+    >>> with open_stream("clip.mp4", sinks=[open_overlay("seen.mp4")], source={"frames": 3}) as stream:
+    ...     selections = list(stream)
     """
     sink = _by_suffix(path, "overlay", _OVERLAYS, ", ".join(_OVERLAYS))
     return sink(path, shared) if rotation is None else RotatingSink(path, rotation, _OVERLAY)
 
 
 def open_report(path: str, shared: SharedPicture | None = None) -> Sink:
-    """The Sink for a report's name, ``.html``; ``shared`` as above. Raises SettingsError for another suffix."""
+    """The Sink for a report's name, ``.html``; ``shared`` as above. Raises SettingsError for another suffix.
+
+    >>> with open_stream("clip.mp4", sinks=[open_report("report.html")], source={"frames": 3}) as stream:
+    ...     selections = list(stream)
+    """
     return _by_suffix(path, "report", _REPORTS, ", ".join(_REPORTS))(path, shared)
 
 
@@ -97,6 +107,12 @@ def rotated_files(path: str | Path) -> list[Path]:
     """The files of an output that was rotated, the oldest first; the last is ``path`` itself, if it is there.
 
     Raises OSError where the folder cannot be read.
+
+    >>> rotation = Rotation(seconds=3600, keep=48)
+    >>> with open_stream("clip.mp4", sinks=[open_sink("hours.jsonl", rotation)], source={"frames": 3}) as stream:
+    ...     selections = list(stream)
+    >>> [path.name for path in rotated_files("hours.jsonl")]
+    ['hours.jsonl']
     """
     own = Path(path)
     return [each for _, each in set_aside(own)] + ([own] if own.exists() else [])

@@ -9,7 +9,20 @@ from foveate.pipeline.selection import Header, Selection
 
 
 class Sink(Protocol):
-    """Takes the Selections of one stream, in order, from one thread."""
+    """Takes the Selections of one stream, in order, from one thread.
+
+    >>> class Counting:
+    ...     needs_patches = needs_heat = False
+    ...     tokens = 0
+    ...     def open(self, header): pass
+    ...     def write(self, frame, selection): self.tokens += len(selection)
+    ...     def close(self): pass
+    >>> counting = Counting()
+    >>> with open_stream("clip.mp4", sinks=[counting], source={"frames": 3}) as stream:
+    ...     tokens = sum(len(selection) for selection in stream)
+    >>> counting.tokens == tokens
+    True
+    """
 
     needs_patches: bool  # the Selections must hold their patches
     needs_heat: bool  # the Selections must hold their score map

@@ -129,6 +129,12 @@ def read_json_lines(path: str | Path) -> tuple[dict[str, Any], Iterator[dict[str
     """The header and an iterator of the records of a JSON lines file; a last half line is passed over.
 
     Raises ValueError where even the header is not whole, or is none, OSError where the file cannot be read.
+
+    >>> with open_stream("clip.mp4", sinks=[open_sink("tokens.jsonl")], source={"frames": 3}) as stream:
+    ...     selections = list(stream)
+    >>> header, records = read_json_lines("tokens.jsonl")
+    >>> header["width"], [record["index"] for record in records]
+    (768, [0, 1, 2])
     """
     with Path(path).open("rb") as file:
         first = file.readline()

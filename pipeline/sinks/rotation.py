@@ -19,7 +19,11 @@ _NUMBER: Final = re.compile("[0-9]{6}|[1-9][0-9]{6}")  # more digits are a date:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """When a file is set aside, and how many of those are kept; None: never, and all."""
+    """When a file is set aside, and how many of those are kept; None: never, and all.
+
+    >>> hourly = Rotation(seconds=3600, keep=48)
+    >>> sink = open_sink("hours.jsonl", hourly)
+    """
 
     size: int | None = None  # bytes
     seconds: float | None = None

@@ -39,6 +39,12 @@ def read_shards(path: str | Path) -> Iterator[tuple[dict[str, Any], Arrays]]:
     """Header and arrays of each shard of ``out.npz`` or ``out.safetensors``, in order, one at a time.
 
     Raises OSError where a file cannot be read, ValueError where it is not such a shard.
+
+    >>> with open_stream("clip.mp4", sinks=[open_sink("tokens.npz")], source={"frames": 3}) as stream:
+    ...     tokens = sum(len(selection) for selection in stream)
+    >>> header, arrays = next(read_shards("tokens.npz"))
+    >>> arrays["patches"].shape == (tokens, 16, 16, 3)
+    True
     """
     first = place_of(path)  # the others lie beside it
     read = _load_safetensors if Path(path).suffix.lower() == ".safetensors" else _load_npz
