@@ -1,6 +1,7 @@
-"""What the texture holds, worked out from DESIGN section 3 alone: tokens show the texture, not the frame.
+"""What the texture holds, worked out from the rule in docs/architecture.md alone (step 2 of a frame's way).
 
-Written without the pipeline's own change detection, so that the quality measure checks it.
+Tokens show the texture, not the frame. Written without the pipeline's own change detection, so that the quality measure
+checks it.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _TOKEN_TYPES: Final = {
 class ParquetSink:
     """Writes one row per frame, without patches; ``participation`` is null without a query.
 
-    The header of DESIGN section 8 is JSON text under the file's metadata key ``foveate``. A Parquet file is
+    The header (docs/output-format.md) is JSON text under the file's metadata key ``foveate``. A Parquet file is
     readable only with its end, so it appears under its name when it is closed; kill -9 and a full disk leave none. A
     stream without an end is rotated: each file is whole, and no more than the present one can be lost.
     """

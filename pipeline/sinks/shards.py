@@ -29,7 +29,7 @@ m is the header's ``config.allocation.merge``, so embeddings of frame i are rows
 offsets[i + 1] / m**2.
 The C maps are in the order of the header's ``config.maps``. Where the grid's size changes, a new shard begins.
 
-The header of DESIGN section 8, with ``shard`` (counted from 0), is JSON text: ``header`` in an NPZ file, the
+The header (docs/output-format.md), with ``shard`` (counted from 0), is JSON text: ``header`` in an NPZ file, the
 metadata entry ``foveate`` in a safetensors file.
 """
 

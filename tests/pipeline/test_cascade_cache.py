@@ -1,4 +1,4 @@
-"""Maps carried along the flow: where they come from, and which cells may be reused (DESIGN, section 5)."""
+"""Maps carried along the flow: where they come from, and which cells may be reused."""
 
 from __future__ import annotations
 

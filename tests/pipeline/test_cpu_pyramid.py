@@ -62,7 +62,7 @@ def unit(samples, colour):
 
 
 def expected_channels(luma, cb, cr, half, colour):
-    """The definitions of DESIGN section 4 at analysis level 2, from padded planes in 8-bit units."""
+    """The definitions in docs/channels.md at analysis level 2, from padded planes in 8-bit units."""
     levels = [halved(luma, k) for k in range(5)]
     blues, reds = ([halved(plane, k - half) for k in (2, 4)] for plane in (cb, cr))
     light = unit(levels[2], colour)

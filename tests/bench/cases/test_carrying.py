@@ -15,7 +15,7 @@ from foveate.bench.cases.patch_encoder import PatchEncoder
 @pytest.mark.parametrize("name", ["pedestrians", "bunny", "tree"])
 @pytest.mark.parametrize("way", ["as set by default", "windows of 64 pixels, where any cell is lost"])
 def test_the_answers_agree_with_few_cells_encoded(samples: Path, name: str, way: str) -> None:
-    """The bars of DESIGN's query: 30 frames, Spearman 0.95, top 273 0.9, at 30% of the cells."""
+    """What was set for carried embeddings: 30 frames, Spearman 0.95, top 273 0.9, at 30% of the cells."""
     found = clip_carrying(Clip(name, samples / f"{name}.mp4"), WAYS[way], 30)
     assert found["spearman"] >= 0.95
     assert found["top"] >= 0.9
