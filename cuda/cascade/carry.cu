@@ -265,7 +265,7 @@ __device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cel
     p.scores[2 * cell.count + cell.index] = perspective;
     *valid = carried.valid;
     Worth worth = worth_of(p, cell, weight_of(p, cell, score));
-    if (p.reader_error && p.participation) worth.ghosts = ghosts_of(p, cell, participation);
+    if (p.reader_error && p.participation && !frame.forgets) worth.ghosts = ghosts_of(p, cell, participation);
     return worth;
 }
 
