@@ -28,11 +28,11 @@ from foveate.pipeline.sinks.destination import try_writing, write_whole
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.address import exists
 
-_SOURCES = "Pictures and videos of the kind that will be looked at; numbered pictures as frame_%04d.png."
-_OUT = "Where the components go."
-_COMPONENTS = "How many, 1 to 16."
-_EVERY = "Frames of a video from one that is used to the next."
-_PICTURES = "At most so many pictures of each source."
+_SOURCES = "Pictures and videos like those that will be queried; numbered pictures as frame_%04d.png."
+_OUT = "The file to write."
+_COMPONENTS = "Number of components, 1 to 16."
+_EVERY = "Use every Nth frame of a video."
+_PICTURES = "Maximum pictures taken from each source."
 _LARGEST = 30_000  # of the steps and of the pictures: their product is a number of frames that can be counted
 
 
@@ -53,9 +53,9 @@ def fit_pca(
     every: Annotated[int, arg(metavar="N", help=_EVERY)] = 30,
     most: Annotated[int, arg(metavar="N", help=_PICTURES)] = 200,
 ) -> int:
-    """Fit what --clip.pca needs, once per model: 16 numbers that stand for an embedding.
+    """Fit the file for --clip.pca, once per model: a PCA that reduces an embedding to 16 numbers.
 
-    Every fifth picture is not fitted, but used to check how well likeness to words survives.
+    Every fifth picture is held out, to check how well similarity to texts is preserved.
     """
     _refuse(sources, out, components, every, most)
     try:
@@ -121,8 +121,8 @@ def _report(projection: Projection, out: str) -> None:
     check = projection.check
     console.print(
         f"{len(projection.basis)} components of {projection.encoder} explain {projection.explained.sum():.1%} of the"
-        f" variance; on {check['vectors']:.0f} embeddings not fitted, likeness to words correlates"
-        f" {check['correlation']:.3f} with the exact one, and the tenth most like agrees in"
+        f" variance; on {check['vectors']:.0f} held-out embeddings, similarity to texts correlates"
+        f" {check['correlation']:.3f} with the exact one, and the most similar tenth agrees to"
         f" {check['top_agreement']:.1%}"
     )
     console.print(Text.assemble("wrote ", (out, "bold")))

@@ -14,9 +14,9 @@ from foveate.pipeline.cascade.linear_scorer import write_scorer
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks.destination import write_whole
 
-_FILES = "What Lessons.save wrote: the channels under each token, and the attention paid to it."
-_OUT = "Where the weights go, for --score.scorer linear --score.weights FILE.toml."
-_RIDGE = "Penalty on the squared weights, per token: higher shrinks them more."
+_FILES = "Files of Lessons.save: the channels under each token, and the attention that it received."
+_OUT = "The file to write, for --score.scorer linear --score.weights FILE.toml."
+_RIDGE = "Ridge penalty on the squared weights, per token: a higher one shrinks them more."
 _MOST_RIDGE = 1e12  # weights are 0 long before
 
 
@@ -43,7 +43,7 @@ def fit(
 
 def _said(table: Table, learned: Learned) -> str:
     frames = len(set(table.frame.tolist()))
-    lines = [f"learned from {len(table.attention)} tokens of {frames} frames, {len(table.channels)} channels"]
+    lines = [f"fitted on {len(table.attention)} tokens of {frames} frames, {len(table.channels)} channels"]
     if learned.correlation is not None:
         lines.append(f"correlation with attention in frames held out: {learned.correlation:.3f}")
     return "\n".join(lines)

@@ -39,47 +39,49 @@ LAYOUT: Final = "spec40"
 _ABOUT: Final = """Choose the tokens of every frame of a video.
   $ foveate run clip.mp4 > tokens.jsonl
   $ foveate run clip.mp4 --budget 100 --out tokens.jsonl --overlay seen.mp4"""
-_ABOUT_LIVE: Final = """Choose the tokens of cameras and network streams, for as long as you like.
+_ABOUT_LIVE: Final = """Choose the tokens of cameras and network streams, until stopped.
   $ foveate live rtsp://camera/stream --out tokens.jsonl --rotate 1h --web 127.0.0.1:8080
   $ foveate live 0 --duration 10m > tokens.jsonl
   $ foveate live env:DOOR @/etc/foveate/yard --out 'tokens-{}.jsonl'"""
 _LIVE_SOURCE: Final = (
-    "A camera's number, /dev/videoN, or an address by rtsp, rtsps, http, https, rtmp, rtmps or udp; env:NAME or @FILE: "
-    "the address is in that variable or file, where no other user sees its password."
+    "A camera's number, /dev/videoN, or an address that begins with rtsp, rtsps, http, https, rtmp, rtmps or udp. "
+    "env:NAME and @FILE read the address from an environment variable or a file, to hide its password from other users."
 )
 _ROTATE: Final = (
-    "Set files aside, each whole in itself, by size or age: 100MB, 1h, 1d. Default: Parquet each hour, NPZ and "
-    "safetensors each 64 MiB in any case, others never."
+    "Start a new file at this size or age: 100MB, 1h, 1d. Each file is complete. Default: Parquet every hour, others "
+    "never; NPZ and safetensors at 64 MiB in any case."
 )
-_KEEP: Final = "How many of those are kept, of each output; the oldest are removed. Default: all."
+_KEEP: Final = "Keep this many finished files of each output, and delete older ones. Default: all."
 _DURATION: Final = "Stop after this time: 90s, 20m, 8h."
-_WEB: Final = "Serve the page there, such as 127.0.0.1:8080; needs the extra web."
-_WEB_TOKEN: Final = "A file with the token that the page asks for; needed beyond this machine."
+_WEB: Final = "Serve the web page at this address, such as 127.0.0.1:8080; needs the extra web."
+_WEB_TOKEN: Final = "A file with the page's access token; required if other machines can reach the page."
 _SOURCE: Final = (
-    "A video file, a picture, or numbered pictures such as frame_%04d.png; a file may also lie on a server: http://, "
-    "https:// or ftp://."
+    "A video file, a picture, or numbered pictures such as frame_%04d.png; or the http://, https:// or ftp:// address "
+    "of a file."
 )
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
 _ENCODE: Final = (
-    "A folder with a model whose vision tower fits: its embeddings of the tokens are written beside them, to .npz and "
-    ".safetensors; needs the extra vlm."
+    "The folder of a model with a supported vision tower. Its embeddings of the tokens are added to .npz and "
+    ".safetensors outputs; needs the extra vlm."
 )
 _REPORT: Final = (
-    "A web page that needs no other file: the clip with its tokens, score and what the model sees, the figures over "
-    "time, what was asked, the settings: .html."
+    "A self-contained web page, .html: the clip with its tokens, the score and what the model sees, plots over time, "
+    "the queries and the settings."
 )
 _CONFIG: Final = "Settings: a TOML file, or the name of a preset. Flags override it."
 _SHOW_CHANNELS: Final = (
-    "A picture of every channel of one frame: .png, .jpg or .webp. Without --out, --overlay and --report, "
-    "nothing else is written, and the run ends with that frame."
+    "A picture of all channels of one frame: .png, .jpg or .webp. Without --out, --overlay and --report, nothing else "
+    "is written, and the run ends after that frame."
 )
-_SHOW_FRAME: Final = "Which frame that shows, from 0. On the first one, all that comes from earlier frames is 0."
-_LAYOUT: Final = "Which channels to show, and in which order: spec40, spec40-late, spec13, spec18, or a TOML file."
-_QUIET: Final = "No progress and no summary; only warnings and errors."
+_SHOW_FRAME: Final = (
+    "The frame for --show-channels, counted from 0. In the first one, channels that need earlier frames are 0."
+)
+_LAYOUT: Final = "The channels to show, in order: spec40, spec40-late, spec13, spec18, or a TOML file."
+_QUIET: Final = "No progress and no summary, only warnings and errors."
 _DEBUG: Final = "Show the traceback of an error."
 _OUT: Final = (
-    "Where tokens go, by suffix: .jsonl, .parquet, .npz, .safetensors; - is JSON lines on standard output, "
-    "and what you get without any other output."
+    "Output files, by suffix: .jsonl, .parquet, .npz, .safetensors; - is JSON lines on standard output, the default if "
+    "there is no other output."
 )
 
 

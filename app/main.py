@@ -21,17 +21,17 @@ from foveate.app.signals import leave
 _HELP = """\
 usage: foveate COMMAND ...
 
-Looks at a video the way an eye does: spends a fixed budget of visual tokens per frame
-where something is relevant, and looks again only where something changed.
+Chooses the visual tokens of a video for a vision-language model: a fixed budget per frame, spent
+where there is detail, motion or what a query asks for. What has not changed is not computed again.
 
   run SOURCE      choose the tokens of every frame of a video
-  live SOURCE...  the same for cameras and network streams, for weeks, with a page to watch
+  live SOURCE...  the same for cameras and network streams, with reconnection and a web page
   ask SOURCE "question"  ask a vision-language model about a video, at a fraction of its tokens
-  bench FILE...   compare the speed with that of bare decoding; bench --suite: quality, speed, ablation
+  bench FILE...   measure the speed against bare decoding; bench --suite: quality, speed, ablation
   fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
-  doctor          what this machine can do, and what is missing, and why
-  fit-pca FILE... fit what an image-text model needs once, from pictures and videos
-  completion SHELL  what bash, zsh or fish needs to complete all of these and their flags
+  doctor          show what this machine supports, what is missing, and how to get it
+  fit-pca FILE... fit the PCA that an image-text model needs, once, from pictures and videos
+  completion SHELL  print the completion script for bash, zsh or fish
 
   foveate COMMAND --help   all options of a command
   foveate --version        the version
@@ -96,7 +96,7 @@ def _no_command(word: str) -> Exception:
     from foveate.pipeline.errors import SettingsError
 
     hint = f"did you mean foveate run {word}?" if Path(word).exists() else "see foveate --help"
-    return SettingsError(f"{word!r} is none of the commands {', '.join(_COMMANDS)}; {hint}")
+    return SettingsError(f"unknown command {word!r}; commands are {', '.join(_COMMANDS)}; {hint}")
 
 
 def _run(arguments: Sequence[str], console: Console) -> int:
@@ -208,7 +208,7 @@ def _report(error: Exception, console: Console, *, debug: bool) -> int:
     if isinstance(error, FoveateError):
         console.error(f"{error}{place}")
         return Exit.WRONG_ARGUMENTS if isinstance(error, SettingsError) else Exit.FAILED
-    hint = "" if debug else "; this is a fault in Foveate: run again with --debug for the traceback, and report it"
+    hint = "" if debug else "; this is a bug in Foveate: run again with --debug, and report the traceback"
     console.error(f"{type(error).__name__}: {error}{place}{hint}")
     return Exit.FAILED
 

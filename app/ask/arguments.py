@@ -20,25 +20,34 @@ _MOST_FRAMES: Final = 10_000
 _MOST_BUDGET: Final = 100_000  # language-model tokens
 _MOST_WORDS: Final = 1_000_000
 _FRAMES_WHOLE: Final = 16  # that are looked at where each is shown by itself, if nothing else is said
-_SOURCE = "A video file, a picture, numbered pictures, or with --every what foveate live takes."
+_SOURCE = "A video file, a picture, numbered pictures, or with --every a camera or network stream as for foveate live."
 _QUESTION = "What to ask."
-_MODEL = "A folder with a model of transformers; with --server, the name that the server knows it by."
-_SERVER = "The address of a server that speaks OpenAI's protocol, such as http://localhost:8000."
-_TOKENS = "With --server: send the chosen tokens themselves, which a vLLM with Foveate's plugin takes."
-_KEY_ENV = "The environment variable that holds the server's key."
-_FPS = "Look at so many frames a second."
-_FRAMES = "Look at so many frames at most: 16 with --memory frame or --server, else all; with --every the latest."
-_BUDGET = "Language-model tokens for each frame."
-_MEMORY = "stream: show the newest token of each place; frame (as with --server): each frame by itself."
-_LIMIT = "Tokens that a prompt and its answer may have: 8192, or the model's context; with --server of pictures: any."
-_QUERY = "What to look for, instead of what the question's words name; see foveate run. May be given again."
-_START = "Look at what is shown from this time on, such as 12.5 or 1:02:03.5; negative: before the end."
-_END = "Look at what is shown before this time."
-_EVERY = "Of a live source: ask about its latest frames every 10s, 5m and so on, until Ctrl-C."
-_MAX_TOKENS = "Tokens that an answer may have."
-_PIXELS = "With --server: pixels that a language-model token stands for, 28 * 28 = 784 with Qwen2.5-VL."
+_MODEL = "The folder of a transformers model; with --server, the model's name on the server."
+_SERVER = "The address of a server with an OpenAI-compatible API, such as http://localhost:8000."
+_TOKENS = "With --server: send the chosen tokens instead of pictures. The server must be a vLLM with Foveate's plugin."
+_KEY_ENV = "The environment variable that holds the server's API key."
+_FPS = "Sample this many frames per second."
+_FRAMES = (
+    "Use at most this many frames; with --every, the latest ones. Default: 16 with --memory frame or --server, else "
+    "all."
+)
+_BUDGET = "Language-model tokens per frame."
+_MEMORY = (
+    "stream: the model gets the newest token of each place. frame: it gets each frame separately, as it always does "
+    "with --server."
+)
+_LIMIT = (
+    "Maximum tokens of a prompt and its answer together. Default: 8192, or the model's context if that is shorter; no "
+    "limit if pictures are sent to a server."
+)
+_QUERY = "What to look for, instead of the attributes named in the question; see foveate run. Can be repeated."
+_START = "Start at this time, such as 12.5 or 1:02:03.5. A negative time counts from the end of the file."
+_END = "Stop before this time."
+_EVERY = "For a live source: ask about its latest frames at this interval, such as 10s or 5m, until Ctrl-C."
+_MAX_TOKENS = "Maximum tokens of an answer."
+_PIXELS = "With --server: pixels per language-model token, such as 28 * 28 = 784 for Qwen2.5-VL."
 _DEBUG = "Show the traceback of an error."
-_QUIET = "Only the answer; only warnings and errors beside it."
+_QUIET = "Print only the answer, and warnings and errors."
 
 
 @dataclass(frozen=True, slots=True)

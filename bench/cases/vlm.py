@@ -40,8 +40,8 @@ _QUESTIONS = "Questions, in the fields of bench/README.md."
 _VIDEOS = "Where the videos are. Default: the folder of the questions."
 _ANSWERS = "Answers as they come; a second run does only what is missing there."
 _BUDGETS = "Language-model tokens for each frame."
-_FPS = "Look at so many frames a second."
-_FRAMES = "Look at so many frames at most, spread over what is asked about."
+_FPS = "Sample this many frames per second."
+_FRAMES = "Use at most this many frames, spread over the part asked about."
 _MAX_TOKENS = "Tokens that an answer may have."
 
 

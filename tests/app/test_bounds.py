@@ -58,7 +58,7 @@ def _said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
 
 
 def _is_told_or_runs(code: int, said: str) -> None:
-    assert "fault in Foveate" not in said
+    assert "bug in Foveate" not in said
     assert code in (0, 2), said
     if code == 2:
         assert said.startswith("foveate: error: ")
@@ -185,5 +185,5 @@ def test_numbers_of_the_commands_own_flags_have_bounds(
 def test_an_address_that_is_none_is_told(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["live", address, "--duration", "5s"]) == 1
     said = capsys.readouterr().err
-    assert "fault in Foveate" not in said
+    assert "bug in Foveate" not in said
     assert f"foveate: error: {address}" in said

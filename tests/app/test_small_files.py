@@ -67,7 +67,7 @@ def test_a_file_without_an_end_is_told(
     assert main(words) in (1, 2)
     said = capsys.readouterr().err
     assert str(file) in said
-    assert "fault in Foveate" not in said
+    assert "bug in Foveate" not in said
     last = said.splitlines()[-1]
     assert last.startswith("foveate: error: ")
     assert len(last) < 300
