@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
-from foveate.cuda.query.rest import Rest
+from foveate.cuda.query.background import BackgroundModel
 from foveate.cuda.state import PixelState
 from foveate.pipeline.attributes.embedder import OF_PIXELS
 from foveate.pipeline.query.program import COEFFICIENTS
@@ -29,25 +29,29 @@ class AttributesOfPixels:
         shape = COEFFICIENTS, *pixels.geometry.grid
         self.found = memory.array("attributes", shape, np.float32, stream) if found is None else found
         self._attributes = Attributes(memory.device, memory, pixels, self.found, stream)
-        self._rest = Rest(memory.device, memory, pixels, stream)
-        shapes = shape, self._rest.maps.shape
+        self._background = BackgroundModel(memory.device, memory, pixels, stream)
+        shapes = shape, self._background.maps.shape
         self._slots = [[memory.pinned(shape, np.float32) for shape in shapes] for _ in range(slots)]
 
     def enqueue(self, index: int, stream: Stream) -> None:
         """Bring them up to frame ``index``, behind its pixels. Not to be captured: the index is new."""
         self._attributes.enqueue(stream)
-        self._rest.enqueue(index, stream)
+        self._background.enqueue(index, stream)
 
     def fetch(self, slot: int, stream: Stream, looks: bool = True) -> None:
-        """Enqueue the copies into ``slot``: what stirs and moved, and what cells look like where ``looks`` is set."""
+        """Enqueue copies into ``slot``: the background model's maps, and with ``looks`` what cells look like."""
         from pycuda import driver
 
-        found, rest = self._slots[slot]
-        driver.memcpy_dtoh_async(rest, self._rest.maps.pointer, stream)
+        found, background = self._slots[slot]
+        driver.memcpy_dtoh_async(background, self._background.maps.pointer, stream)
         if looks:
             driver.memcpy_dtoh_async(found, self.found.pointer, stream)
 
     def maps(self, slot: int) -> dict[str, Maps]:
         """What has arrived in ``slot``, by name, until its next ``fetch``; see AttributeStack.maps."""
-        found, (stirs, moved) = self._slots[slot]
-        return {**{name: found[index] for index, name in OF_PIXELS.items()}, "stirs": stirs, "moved": moved}
+        found, (difference, foreground) = self._slots[slot]
+        return {
+            **{name: found[index] for index, name in OF_PIXELS.items()},
+            "frame_difference": difference,
+            "foreground": foreground,
+        }

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
-from foveate.pipeline.attributes.rest import PATIENCE as LEARNS
-from foveate.pipeline.attributes.rest import pans
+from foveate.pipeline.attributes.background import LEARNING_FRAMES, pans
 from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.regions import Filling, Regions, fill_regions, weaken_small
@@ -43,7 +42,7 @@ class Motion:
         self._geometry = geometry
         self._carried = np.zeros(geometry.grid, np.float32)  # of cells where it is not known what rests there
         self._still = np.full(geometry.grid, PATIENCE + 1, np.int32)  # frames since the cell last changed
-        self._unsure = 0  # frames until what rested can be trusted again, after the camera has moved
+        self._unsure = 0  # frames until the background can be trusted again, after the camera has moved
         self._moving = self._carried  # cell by cell
         self._came = np.zeros(geometry.grid, np.bool_)  # since it last changed, to where something else rested
         self._rule = Filling(_SURE, _SPAN, _LEAST, _WIDE * geometry.cells, _MOST)
@@ -56,18 +55,18 @@ class Motion:
             self._still[:] = PATIENCE + 1
             self._came[:] = False
             return
-        stirs = view.grid["stirs"] * view.changed
+        difference = view.grid["frame_difference"] * view.changed
         mostly = _mostly(view)
         drifts = mostly is not None and np.hypot(*mostly) >= _DRIFT
-        self._unsure = LEARNS if pans(stirs) or drifts else max(self._unsure - 1, 0)
-        if self._unsure == LEARNS:
+        self._unsure = LEARNING_FRAMES if pans(difference) or drifts else max(self._unsure - 1, 0)
+        if self._unsure == LEARNING_FRAMES:
             now = np.zeros_like(self._carried)
             if view.flow is not None:
-                now = _apart(view.flow, mostly or _median(view.flow)) * (stirs > 0)
+                now = _apart(view.flow, mostly or _median(view.flow)) * (difference > 0)
             self._moving = self._carried = np.maximum(now, self._kept(view))
             self._came[:] = False
         else:
-            self._moving = self._in_place(view, stirs)
+            self._moving = self._in_place(view, difference)
         if self.rests and not view.changed.any():  # all has come to rest; such frames are not counted from now on
             self._came[:] = False
 
@@ -90,15 +89,15 @@ class Motion:
             fill_regions(moving, lately, regions(), self._rule)  # things show no change inside, where they are plain
         return moving
 
-    def _in_place(self, view: View, stirs: Map) -> Map:
-        moved = view.grid["moved"]
-        known = (moved >= 0) & (self._unsure == 0)
-        self._still = np.where(stirs > 0, np.int32(0), self._still + 1)
-        changing = np.maximum(_ramp(stirs, 0, _STIR), self._kept(view))
+    def _in_place(self, view: View, difference: Map) -> Map:
+        foreground = view.grid["foreground"]
+        known = (foreground >= 0) & (self._unsure == 0)
+        self._still = np.where(difference > 0, np.int32(0), self._still + 1)
+        changing = np.maximum(_ramp(difference, 0, _STIR), self._kept(view))
         self._carried = np.where(known, np.float32(0), changing)
-        came = moved >= _CAME  # remembered: inside a plain thing on its way, cells soon rest and no longer tell it
-        self._came = known & np.where(stirs >= _FEW, came, self._came | came)
-        return np.where(known, _ramp(moved, _FEW, _MANY) * (self._still <= PATIENCE), changing)
+        came = foreground >= _CAME  # remembered: inside a plain thing on its way, cells soon rest and no longer tell it
+        self._came = known & np.where(difference >= _FEW, came, self._came | came)
+        return np.where(known, _ramp(foreground, _FEW, _MANY) * (self._still <= PATIENCE), changing)
 
     def _kept(self, view: View) -> Map:
         """The motion of the frame before, a little less, at where it has moved to."""

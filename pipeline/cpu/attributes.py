@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.attributes.colours import tables
 from foveate.pipeline.channels import EMBEDDING
+from foveate.pipeline.cpu.background import BackgroundModel
 from foveate.pipeline.cpu.levels import Levels
-from foveate.pipeline.cpu.rest import RestStack
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, Found, attributes
@@ -25,7 +25,7 @@ RIM = 0.6
 
 
 class AttributeStack:
-    """Named colours, lightness, text, and what stirs and has moved, over the Grid."""
+    """Named colours, lightness, text, frame differences and foreground, over the Grid."""
 
     def __init__(self, geometry: Geometry, colour: Colour) -> None:
         rows, columns = geometry.grid
@@ -34,7 +34,7 @@ class AttributeStack:
         self._step = stroke_step(colour)
         shares = np.zeros((COLOURS, rows, columns), np.float32)
         self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
-        self._rest = RestStack(geometry)
+        self._background = BackgroundModel(geometry)
 
     def update(self, levels: Levels, written: Mask, index: int, forgets: bool) -> None:
         """Recompute them over the tiles ``written`` in frame ``index``, and strokes in the cells beside.
@@ -44,7 +44,7 @@ class AttributeStack:
         luma, cb, cr = (pyramid.level(COLOUR_LEVEL) for pyramid in levels.planes)
         fine = levels.luma.level(STROKE_LEVEL)
         attributes((luma, cb, cr), fine, self._tables, self._step, self._geometry, written, self._found)
-        self._rest.update(levels, written, index, forgets)
+        self._background.update(levels, written, index, forgets)
 
     @property
     def strokes(self) -> Map:
@@ -52,8 +52,8 @@ class AttributeStack:
         return self._found.strokes
 
     def maps(self) -> dict[str, Map]:
-        """By name, float32[grid] of their own: the channels clip0 .. clip11 and text, and "stirs" and "moved"."""
-        maps = {"text": text(self._found.strokes), **self._rest.maps()}
+        """New float32[grid] maps by name: clip0 .. clip11, text, frame_difference and foreground."""
+        maps = {"text": text(self._found.strokes), **self._background.maps()}
         for index, values in enumerate((*self._found.shares.copy(), self._found.light.copy())):
             maps[f"{EMBEDDING}{index}"] = values
         return maps

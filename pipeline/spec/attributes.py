@@ -10,5 +10,5 @@ STROKE_LEVEL: Final = 1
 """Level of the luma that strokes of letters are looked for in."""
 WIDEST_STROKE: Final = 5
 """Samples of STROKE_LEVEL between the two edges of a stroke, at most."""
-REST_LEVEL: Final = 2
+BACKGROUND_LEVEL: Final = 2
 """Level of the learned background."""

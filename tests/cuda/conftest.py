@@ -221,16 +221,16 @@ class AttributesOfCpu:
             self._found.part(index).upload(PixelsOfCpu.latest.grid[name], stream)
 
 
-class RestOfCpu:
-    """Stands in for Rest."""
+class BackgroundOfCpu:
+    """Stands in for BackgroundModel."""
 
     def __init__(self, device: Any, memory: Memory, pixels: PixelState, stream: Any) -> None:
-        self.maps = memory.array("rest", (2, *pixels.geometry.grid), np.float32, stream)
+        self.maps = memory.array("background", (2, *pixels.geometry.grid), np.float32, stream)
 
     def enqueue(self, index: int, stream: Any) -> None:
         assert index == PixelsOfCpu.brought.index
         grid = PixelsOfCpu.latest.grid
-        self.maps.upload(np.stack([grid["stirs"], grid["moved"]]), stream)
+        self.maps.upload(np.stack([grid["frame_difference"], grid["foreground"]]), stream)
 
 
 def leave(pixels: PixelState, state: State, stream: Any) -> None:
@@ -265,7 +265,7 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     monkeypatch.setattr(session, "Staging", lambda *_: SimpleNamespace(bring=bring))
     monkeypatch.setattr(session, "captured", lambda *_: None)
     monkeypatch.setattr(of_pixels, "Attributes", AttributesOfCpu)
-    monkeypatch.setattr(of_pixels, "Rest", RestOfCpu)
+    monkeypatch.setattr(of_pixels, "BackgroundModel", BackgroundOfCpu)
     monkeypatch.setattr(on_host, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))
     return False
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
-from foveate.cuda.query.rest import Rest
+from foveate.cuda.query.background import BackgroundModel
 from foveate.cuda.state import FRAME_STATE, PlaneLevels
 from foveate.pipeline.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.cpu.attributes import AttributeStack
@@ -43,7 +43,7 @@ class Side:
         self.found = memory.array("found", (COEFFICIENTS, *geometry.grid), np.float32, stream, fill=0xFF)
         pixels: Any = self._pixels
         self._attributes = Attributes(device, memory, pixels, self.found, stream)
-        self._rest = Rest(device, memory, pixels, stream)
+        self._background = BackgroundModel(device, memory, pixels, stream)
 
     def _plane(self, memory: Memory, plane: Any) -> PlaneLevels:
         arrays = [plane.pixels, *plane.coarse]
@@ -62,10 +62,15 @@ class Side:
             array.upload(values, self._stream)
         self._pixels.written.upload(written.astype(np.uint8), self._stream)
         self._attributes.enqueue(self._stream)
-        self._rest.enqueue(index, self._stream)
+        self._background.enqueue(index, self._stream)
         found = self.found.download(self._stream)
-        stirs, moved = self._rest.maps.download(self._stream)
-        return {**{f"clip{i}": found[i] for i in range(12)}, "text": found[TEXT], "stirs": stirs, "moved": moved}
+        difference, foreground = self._background.maps.download(self._stream)
+        return {
+            **{f"clip{i}": found[i] for i in range(12)},
+            "text": found[TEXT],
+            "frame_difference": difference,
+            "foreground": foreground,
+        }
 
 
 def pictures(height: int, width: int, halved: bool) -> Iterator[tuple[list[NDArray[np.uint8]], float]]:
@@ -103,7 +108,7 @@ def test_maps_are_the_cpu_engines(
         found = side.update(written, index, forgets)
         for name, values in stack.maps().items():
             np.testing.assert_array_equal(found[name], values, f"{name}, frame {index}")
-        known += int((found["moved"] >= 0).sum())
+        known += int((found["foreground"] >= 0).sum())
         index += int(random.integers(1, 6))
     assert width < 33 or (known and stack.maps()["text"].max() > 0)
     rest = side.found.download(stream)[[MOVING, SMALLEST, LARGEST]]
@@ -125,12 +130,12 @@ def test_where_half_of_the_cells_stir_nothing_is_at_rest(
     luma[160:] = 150
     luma[160:192, : 32 * rests] = 100
     levels.update((luma, chroma, chroma), every)
-    moved = side.update(every, 20, forgets=False)["moved"]
+    foreground = side.update(every, 20, forgets=False)["foreground"]
     if rests:
-        assert (moved[10:, 2:] == 1).all()
-        assert (moved[:10] == 0).all()
+        assert (foreground[10:, 2:] == 1).all()
+        assert (foreground[:10] == 0).all()
     else:
-        assert (moved == -1).all()
+        assert (foreground == -1).all()
 
 
 @pytest.mark.gpu

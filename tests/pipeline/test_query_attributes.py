@@ -164,7 +164,7 @@ def test_incremental_maps_are_those_of_a_rebuild(seed, width, height):
     step_by_step = stack_of([first, merged], geometry, [every, some])
     at_once = stack_of([merged], geometry, [every])
     assert step_by_step["text"].max() > 0
-    for name in at_once.keys() - {"stirs", "moved"}:  # these are about what was there before
+    for name in at_once.keys() - {"frame_difference", "foreground"}:  # these are about what was there before
         np.testing.assert_array_equal(step_by_step[name], at_once[name], name)
 
 

@@ -17,7 +17,7 @@ def views(count):
     """A thing that comes, rests and goes on, a cut, and pauses: of each frame a function of what is wanted."""
     random = np.random.default_rng(1)
     grid = {f"clip{index}": np.zeros(GEOMETRY.grid, np.float32) for index in range(12)}
-    grid |= {name: np.zeros(GEOMETRY.grid, np.float32) for name in ("text", "stirs", "moved")}
+    grid |= {name: np.zeros(GEOMETRY.grid, np.float32) for name in ("text", "frame_difference", "foreground")}
     for index in range(count):
         changed = np.zeros(GEOMETRY.grid, np.bool_)
         if index % 7 < 4:
@@ -25,7 +25,7 @@ def views(count):
         grid = {name: np.where(changed, random.random(GEOMETRY.grid), values) for name, values in grid.items()}
         grid = {name: values.astype(np.float32) for name, values in grid.items()}
         if index < 5:
-            grid["moved"][:] = -1
+            grid["foreground"][:] = -1
         dx = np.where(changed, np.float32(0.4), np.float32(0))
         flow = Flow(dx, np.zeros_like(dx), np.ones_like(dx)) if changed.any() else None
         keyframe = {0: "first", 12: "cut", 20: "periodic"}.get(index)

@@ -1,24 +1,24 @@
-"""What moves: against what rested in each cell, with whole regions, and where the camera itself moves."""
+"""What moves: against the background of each cell, with whole regions, and where the camera itself moves."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foveate.pipeline.attributes.background import LEARNING_FRAMES, STEP
 from foveate.pipeline.attributes.moving import Motion
 from foveate.pipeline.attributes.regions import regions
-from foveate.pipeline.attributes.rest import PATIENCE, STEP
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.native.rest import Memory, compare_rest
+from foveate.pipeline.native.background import BackgroundState, update_background
 from foveate.pipeline.query.encoder import View
 
 
 def memory_of(geometry):
     planes = np.zeros((2, 3, *geometry.level(2)), np.uint8)
     maps = np.zeros((2, *geometry.grid), np.float32)
-    known, stirred = np.zeros(geometry.grid, np.bool_), np.zeros(geometry.grid, np.int32)
-    return Memory(planes[0], planes[1], known, stirred, maps[0], maps[1])
+    known, last_change = np.zeros(geometry.grid, np.bool_), np.zeros(geometry.grid, np.int32)
+    return BackgroundState(planes[0], planes[1], known, last_change, maps[0], maps[1])
 
 
 def cells_of(values, geometry):
@@ -33,35 +33,35 @@ def test_the_kernel_is_its_plain_reference(seed, width, height):
     random, geometry = np.random.default_rng(seed), Geometry(width, height)
     memory = memory_of(geometry)
     last = np.zeros((3, *geometry.level(2)), int)
-    rest, known, stirred = last.copy(), np.zeros(geometry.grid, bool), np.zeros(geometry.grid, int)
+    background, known, last_change = last.copy(), np.zeros(geometry.grid, bool), np.zeros(geometry.grid, int)
     scenes = random.integers(0, 256, (2, 3, *geometry.level(2)))
     for frame in np.cumsum(random.integers(1, 5, 12)).tolist():
         picture = scenes[random.integers(2)].copy()
         cell = random.integers(0, 4, geometry.grid).repeat(4, 0).repeat(4, 1)
         picture = np.where(cell == 0, picture + random.integers(-STEP, STEP + 1, picture.shape), scenes[0]).clip(0, 255)
         written = random.random(geometry.tiles) < 0.7
-        compare_rest([plane.astype(np.float32) for plane in picture], frame, geometry, written, memory, 3, STEP)
+        update_background([plane.astype(np.float32) for plane in picture], frame, geometry, written, memory, 3, STEP)
 
         mask = written.repeat(2, 0).repeat(2, 1)
-        settles = mask & (frame - stirred > 3)
+        settles = mask & (frame - last_change > 3)
         known |= settles
-        rest = np.where(settles.repeat(4, 0).repeat(4, 1), last, rest)
+        background = np.where(settles.repeat(4, 0).repeat(4, 1), last, background)
         other = (np.abs(cells_of(picture - last, geometry)) > STEP).any(-1).mean(-1)
-        away = (np.abs(cells_of(picture - rest, geometry)) > STEP).any(-1).mean(-1)
-        stirred = np.where(mask & (other > 0), frame, stirred)
+        away = (np.abs(cells_of(picture - background, geometry)) > STEP).any(-1).mean(-1)
+        last_change = np.where(mask & (other > 0), frame, last_change)
         last = np.where(mask.repeat(4, 0).repeat(4, 1), picture, last)
-        np.testing.assert_allclose(memory.stirs[mask], other[mask])
-        np.testing.assert_allclose(memory.moved[mask], np.where(known, away, -1)[mask])
-        np.testing.assert_array_equal(memory.stirred, stirred)
+        np.testing.assert_allclose(memory.difference[mask], other[mask])
+        np.testing.assert_allclose(memory.foreground[mask], np.where(known, away, -1)[mask])
+        np.testing.assert_array_equal(memory.last_change, last_change)
         np.testing.assert_array_equal(memory.known, known)
 
 
 GEOMETRY = Geometry(640, 320)
 
 
-def view(stirs, moved, changed=None, flow=None, keyframe=None):
-    grid = {"stirs": np.asarray(stirs, np.float32), "moved": np.asarray(moved, np.float32)}
-    changed = grid["stirs"] > 0 if changed is None else changed
+def view(difference, foreground, changed=None, flow=None, keyframe=None):
+    grid = {"frame_difference": np.asarray(difference, np.float32), "foreground": np.asarray(foreground, np.float32)}
+    changed = grid["frame_difference"] > 0 if changed is None else changed
     return View(None, GEOMETRY, keyframe, changed, flow, changed, grid)
 
 
@@ -71,37 +71,37 @@ def moving(motion, seen, shares=()):
     return motion.shown(lambda: regions(shares, GEOMETRY))
 
 
-def maps(stirs=0, moved=0):
-    return [np.full(GEOMETRY.grid, values, np.float32) for values in (stirs, moved)]
+def maps(difference=0, foreground=0):
+    return [np.full(GEOMETRY.grid, values, np.float32) for values in (difference, foreground)]
 
 
 def test_what_stops_moves_no_longer_and_what_it_uncovers_never_did():
     motion = Motion(GEOMETRY)
-    stirs, moved = maps()
-    stirs[4:10, 4:8], moved[4:10, 4:8] = 0.5, 1  # a thing
-    stirs[4:10, 3], moved[4:10, 3] = 0.5, 0  # uncovered by it
-    found = moving(motion, view(stirs, moved))
+    difference, foreground = maps()
+    difference[4:10, 4:8], foreground[4:10, 4:8] = 0.5, 1  # a thing
+    difference[4:10, 3], foreground[4:10, 3] = 0.5, 0  # uncovered by it
+    found = moving(motion, view(difference, foreground))
     assert found[4:10, 4:8].min() == 1
     assert found[4:10, 3].max() == 0
-    stirs[:] = 0
-    later = [moving(motion, view(stirs, moved)) for _ in range(5)]
+    difference[:] = 0
+    later = [moving(motion, view(difference, foreground)) for _ in range(5)]
     assert later[1][5, 5] == 1
     assert later[-1].max() == 0
 
 
 def test_a_speck_is_no_thing():
-    stirs, moved = maps()
-    stirs[5, 5], moved[5, 5] = 0.4, 0.4
-    assert moving(Motion(GEOMETRY), view(stirs, moved)).max() == 0
+    difference, foreground = maps()
+    difference[5, 5], foreground[5, 5] = 0.4, 0.4
+    assert moving(Motion(GEOMETRY), view(difference, foreground)).max() == 0
 
 
 @pytest.mark.parametrize(("front", "whole"), [(14, True), (9, False)])
 def test_a_plain_thing_moves_as_a_whole_when_its_front_and_back_do(front, whole):
     shares = np.zeros((1, *GEOMETRY.grid), np.float32)
     shares[0, 4:8, 5:15] = 1
-    stirs, moved = maps(moved=-1)
-    stirs[4:8, 5] = stirs[4:8, front] = 0.25
-    found = moving(Motion(GEOMETRY), view(stirs, moved), shares)
+    difference, foreground = maps(foreground=-1)
+    difference[4:8, 5] = difference[4:8, front] = 0.25
+    found = moving(Motion(GEOMETRY), view(difference, foreground), shares)
     assert (found[4:8, 5:15].min() == 1) == whole
     assert found[0].max() == 0
 
@@ -112,15 +112,15 @@ def test_what_came_lately_moves_with_its_front_but_not_what_has_stood_for_long(w
     shares = np.zeros((1, *GEOMETRY.grid), np.float32)
     shares[0, 4:8, 5:15] = 1
     motion = Motion(GEOMETRY)
-    stirs, moved = maps(moved=0)
-    stirs[4:8, 5:15] = moved[4:8, 5:15] = 1  # a plain thing comes, and hides what rested
-    moving(motion, view(stirs, moved), shares)
-    stirs, moved = maps(moved=0)  # it rests in the cells inside it
-    stirs[-1, -1] = 0.1 if elsewhere else 0
+    difference, foreground = maps(foreground=0)
+    difference[4:8, 5:15] = foreground[4:8, 5:15] = 1  # a plain thing comes, and hides the background
+    moving(motion, view(difference, foreground), shares)
+    difference, foreground = maps(foreground=0)  # it rests in the cells inside it
+    difference[-1, -1] = 0.1 if elsewhere else 0
     for _ in range(waits):
-        assert moving(motion, view(stirs, moved), shares).max() == 0
-    stirs[4:8, 14], moved[4:8, 14] = 0.3, 1
-    found = moving(motion, view(stirs, moved), shares)
+        assert moving(motion, view(difference, foreground), shares).max() == 0
+    difference[4:8, 14], foreground[4:8, 14] = 0.3, 1
+    found = moving(motion, view(difference, foreground), shares)
     assert found[4:8, 14].min() == 1
     assert (found[4:8, 5:15].min() == 1) == whole
 
@@ -128,10 +128,10 @@ def test_what_came_lately_moves_with_its_front_but_not_what_has_stood_for_long(w
 def test_a_region_of_more_than_a_tenth_of_the_picture_moves_only_where_it_is_seen_to():
     shares = np.zeros((1, *GEOMETRY.grid), np.float32)
     shares[0, 4:12, 2:14] = 1  # 96 of 800 cells
-    stirs, moved = maps(moved=-1)
-    stirs[4:12, 2] = stirs[4:12, 13] = 0.25
-    found = moving(Motion(GEOMETRY), view(stirs, moved), shares)
-    np.testing.assert_array_equal(found == 1, stirs > 0)
+    difference, foreground = maps(foreground=-1)
+    difference[4:12, 2] = difference[4:12, 13] = 0.25
+    found = moving(Motion(GEOMETRY), view(difference, foreground), shares)
+    np.testing.assert_array_equal(found == 1, difference > 0)
 
 
 def test_of_a_panning_camera_only_what_moves_another_way():
@@ -143,24 +143,24 @@ def test_of_a_panning_camera_only_what_moves_another_way():
     np.testing.assert_array_equal(found, dx == -0.5)
 
 
-def test_a_swaying_camera_moves_nothing_and_what_rested_is_learnt_anew_behind_it():
+def test_a_swaying_camera_moves_nothing_and_resets_the_background():
     motion, everywhere = Motion(GEOMETRY), np.ones(GEOMETRY.grid, np.bool_)
     sway = np.full(GEOMETRY.grid, 0.05, np.float32)
     flow = Flow(sway, np.zeros_like(sway), np.ones_like(sway))
-    stirs, moved = maps(moved=0)
-    stirs[::3], moved[::3] = 0.5, 1  # edges: a third of the cells, which is no pan
-    assert moving(motion, view(stirs, moved, everywhere, flow)).max() == 0
-    stirs[:], stirs[4:8, 4:8] = 0, 0.5
-    now = moving(motion, view(stirs, moved))
+    difference, foreground = maps(foreground=0)
+    difference[::3], foreground[::3] = 0.5, 1  # edges: a third of the cells, which is no pan
+    assert moving(motion, view(difference, foreground, everywhere, flow)).max() == 0
+    difference[:], difference[4:8, 4:8] = 0, 0.5
+    now = moving(motion, view(difference, foreground))
     assert now[4:8, 4:8].min() == 1  # by what changes
-    assert now[::3, 10:].max() == 0  # not by what rested before
+    assert now[::3, 10:].max() == 0  # not by the background before
 
 
 def test_a_new_scene_begins_at_rest():
     motion = Motion(GEOMETRY)
-    stirs, moved = maps(moved=-1)
-    stirs[4:8, 4:8] = 1
-    assert moving(motion, view(stirs, moved)).max() == 1
+    difference, foreground = maps(foreground=-1)
+    difference[4:8, 4:8] = 1
+    assert moving(motion, view(difference, foreground)).max() == 1
     assert moving(motion, view(*maps(1, -1), keyframe="cut")).max() == 0
     assert moving(motion, view(*maps())).max() == 0
 
@@ -169,6 +169,6 @@ def test_a_thing_that_waits_longer_than_others_rests():
     geometry, memory = Geometry(32, 32), memory_of(Geometry(32, 32))
     every = np.ones((1, 1), np.bool_)
     show = [np.full(geometry.level(2), value, np.float32) for value in (100, 200)]
-    for frame, picture in [(0, 0), (1 + PATIENCE, 1), (2 + PATIENCE, 0), (4 + 2 * PATIENCE, 1)]:
-        compare_rest([show[picture]] * 3, frame, geometry, every, memory, PATIENCE, STEP)
-    np.testing.assert_array_equal(memory.moved, np.ones((2, 2)))  # not the first, but what rested since
+    for frame, picture in [(0, 0), (1 + LEARNING_FRAMES, 1), (2 + LEARNING_FRAMES, 0), (4 + 2 * LEARNING_FRAMES, 1)]:
+        update_background([show[picture]] * 3, frame, geometry, every, memory, LEARNING_FRAMES, STEP)
+    np.testing.assert_array_equal(memory.foreground, np.ones((2, 2)))  # not the first, but the background learned since

@@ -1,0 +1,55 @@
+"""Background model on the device: launches of background.cu."""
+
+from __future__ import annotations
+
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+
+from foveate.cuda.driver.device import Device, Stream
+from foveate.cuda.driver.memory import Memory
+from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.state import PixelState
+from foveate.pipeline.attributes.background import LEARNING_FRAMES, PANS, STEP
+from foveate.pipeline.native.background import BACKGROUND_LEVEL
+
+_THREADS, _RESET_THREADS = 64, 1024
+
+
+class BackgroundModel:
+    """Keeps ``maps``, float32[2, grid]: "frame_difference" and "foreground", as pipeline.cpu.background does."""
+
+    def __init__(self, device: Device, memory: Memory, pixels: PixelState, stream: Stream) -> None:
+        """Allocate on ``stream``. Raises EngineError where the card is full."""
+        grid, samples = pixels.geometry.grid, pixels.geometry.level(BACKGROUND_LEVEL)
+        last, background = (
+            memory.array(name, (3, *samples), np.uint8, stream) for name in ("previous picture", "background")
+        )
+        self.maps = memory.array("frame difference and foreground", (2, *grid), np.float32, stream)
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._update, self._reset = program.kernel("update_background"), program.kernel("reset_background")
+        self._tiles = pixels.written.nbytes
+        self._parameters = struct(
+            frame=(np.uint64, pixels.frame.pointer),
+            written=(np.uint64, pixels.written.pointer),
+            now=(("u8", (3,)), [plane.level(BACKGROUND_LEVEL).pointer for plane in pixels.planes]),
+            last=(("u8", (3,)), [last.part(plane).pointer for plane in range(3)]),
+            background=(("u8", (3,)), [background.part(plane).pointer for plane in range(3)]),
+            known=(np.uint64, memory.array("background known", grid, np.uint8, stream).pointer),
+            last_change=(np.uint64, memory.array("last change", grid, np.int32, stream).pointer),
+            difference=(np.uint64, self.maps.part(0).pointer),
+            foreground=(np.uint64, self.maps.part(1).pointer),
+            rows=(np.int32, grid[0]),
+            columns=(np.int32, grid[1]),
+            index=(np.int32, 0),
+            learning_frames=(np.int32, LEARNING_FRAMES),
+            step=(np.int32, STEP),
+            pans=(np.int32, ceil(PANS * grid[0] * grid[1])),
+        )
+
+    def enqueue(self, index: int, stream: Stream) -> None:
+        """Compare the tiles that were written in frame ``index`` of the source."""
+        self._parameters["index"] = index
+        self._update.launch(stream, self._tiles, _THREADS, self._parameters)
+        self._reset.launch(stream, 1, _RESET_THREADS, self._parameters)

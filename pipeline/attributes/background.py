@@ -1,0 +1,18 @@
+"""Limits of the background model, the same for both engines."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+STEP = 10
+"""Largest difference of a sample of level 2, in 8-bit units, that counts as no change: well above coding noise."""
+LEARNING_FRAMES = 10
+"""Frames without a change after which a cell becomes background."""
+PANS = 0.5
+"""Share of the cells that change from which on the camera is taken to move: there is no background then."""
+
+
+def pans(difference: NDArray[np.float32]) -> bool:
+    """Whether so many cells differ from the previous frame, float32[grid], that the camera must be moving."""
+    return bool(np.count_nonzero(difference) >= PANS * difference.size)

@@ -1,0 +1,39 @@
+"""Background model: share of each cell's samples that differ from the learned static background."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.attributes.background import LEARNING_FRAMES, STEP, pans
+from foveate.pipeline.cpu.levels import Levels
+from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.native.background import BACKGROUND_LEVEL, BackgroundState, update_background
+
+
+class BackgroundModel:
+    """Keeps the maps "frame_difference" and "foreground", which queries for what moves read; see BackgroundState."""
+
+    def __init__(self, geometry: Geometry) -> None:
+        planes = np.zeros((2, 3, *geometry.level(BACKGROUND_LEVEL)), np.uint8)
+        maps = np.zeros((2, *geometry.grid), np.float32)
+        known, last_change = np.zeros(geometry.grid, np.bool_), np.zeros(geometry.grid, np.int32)
+        self._geometry = geometry
+        self._state = BackgroundState(planes[0], planes[1], known, last_change, maps[0], maps[1])
+
+    def update(self, levels: Levels, written: Mask, index: int, forgets: bool) -> None:
+        """Compare the tiles written in frame ``index``. A scene cut, or a camera that pans, resets the background."""
+        state = self._state
+        state.difference[:] = 0
+        planes = [pyramid.level(BACKGROUND_LEVEL) for pyramid in levels.planes]
+        update_background(planes, index, self._geometry, written, state, LEARNING_FRAMES, STEP)
+        if forgets or pans(state.difference):
+            state.known[:] = False
+            state.foreground[:] = -1
+            state.last_change[:] = index
+        if forgets:
+            state.difference[:] = 0
+
+    def maps(self) -> dict[str, NDArray[np.float32]]:
+        """float32[grid] each, of their own."""
+        return {"frame_difference": self._state.difference.copy(), "foreground": self._state.foreground.copy()}

@@ -1,0 +1,72 @@
+"""Calls background.c: frame differences and a learned static background, per cell."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.native.library import POINTER, address, kernel
+from foveate.pipeline.spec.attributes import BACKGROUND_LEVEL as BACKGROUND_LEVEL
+
+_update_background = kernel("update_background", POINTER, POINTER)
+
+
+class _Background(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p * 3) for name in ("now", "last", "background")),
+        *((name, ctypes.c_void_p) for name in ("known", "last_change", "difference", "foreground")),
+        *((name, ctypes.c_int32) for name in ("rows", "columns", "frame", "learning_frames", "step")),
+    )
+
+
+class BackgroundState(NamedTuple):
+    """State kept from frame to frame. Pictures are luma, Cb and Cr of level 2: uint8[3, h, w]."""
+
+    last: NDArray[np.uint8]  # the previous frame
+    background: NDArray[np.uint8]
+    known: Mask  # bool[grid]: cells whose background has been learned
+    last_change: NDArray[np.int32]  # [grid]: the frame in which the cell last changed
+    difference: NDArray[np.float32]  # [grid]: share of the cell's samples that differ from the previous frame
+    foreground: NDArray[np.float32]  # [grid]: share that differs from the background; -1 where that is unknown
+
+
+def update_background(
+    now: Sequence[NDArray[np.float32]],
+    frame: int,
+    geometry: Geometry,
+    written: Mask,
+    state: BackgroundState,
+    learning_frames: int,
+    step: int,
+) -> None:
+    """Update ``state`` after frame number ``frame`` was written into the tiles of ``written``.
+
+    ``now`` are luma, Cb and Cr of level 2, in 8-bit units and padded to whole tiles. A cell becomes
+    background once no sample of it changed by more than ``step`` for more than ``learning_frames`` frames.
+    """
+    rows, columns = geometry.grid
+    size = geometry.level(BACKGROUND_LEVEL)
+
+    def planes(samples: Sequence[NDArray[np.float32]] | NDArray[np.uint8], kind: type[np.generic]) -> object:
+        return (POINTER * 3)(*(address(plane, kind, size) for plane in samples))
+
+    task = _Background(
+        planes(now, np.float32),
+        planes(state.last, np.uint8),
+        planes(state.background, np.uint8),
+        address(state.known, np.bool_, geometry.grid),
+        address(state.last_change, np.int32, geometry.grid),
+        address(state.difference, np.float32, geometry.grid),
+        address(state.foreground, np.float32, geometry.grid),
+        rows,
+        columns,
+        frame,
+        learning_frames,
+        step,
+    )
+    _update_background(ctypes.byref(task), address(written, np.bool_, geometry.tiles))
