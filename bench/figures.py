@@ -5,8 +5,8 @@ python -m foveate.bench.figures docs/claims.md
 A figure is a number with a comment behind it, which a reader of the page does not see:
 ``31.0<!-- = plain_2_cores / times_faster.tenth / .1f -->``. The parts are the name of a record in results/, the place
 in it, and Python's format; a place is a dotted key, or ``NAME > KEY`` of a case; ``A : B`` is a ratio of two places.
-A figure that no record has is a question mark. The table of an ablation's choices stands between
-``<!-- ablation RECORD -->`` and ``<!-- /ablation -->``.
+A figure that no record has is a question mark. A whole table stands between ``<!-- speeds RECORD -->`` and
+``<!-- /speeds -->``; the other kinds are ``quality`` and ``ablation``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.entry import guarded
+from foveate.bench.figure_tables import TABLES
 from foveate.bench.reading import value_at
 from foveate.bench.record import ROOT, write_text
-from foveate.bench.suites.choice import choices_table
 from foveate.pipeline.errors import SourceError
 
 RESULTS: Final = ROOT / "bench" / "results"
 UNKNOWN: Final = "?"
 _FIGURE: Final = re.compile(r"([+-]?[\d.,]+%?|\?)<!-- = (\S+) / (.+?) / (\S+) -->")
-_TABLE: Final = re.compile(r"(<!-- ablation (\S+) -->).*?(<!-- /ablation -->)", re.DOTALL)
+_TABLE: Final = re.compile(rf"(<!-- ({'|'.join(TABLES)}) (\S+) -->).*?(<!-- /\2 -->)", re.DOTALL)
 
 
 def figures(page: Annotated[Positional[str], arg(metavar="FILE.md", help="A page with marked figures.")]) -> None:
@@ -47,12 +47,12 @@ def figures(page: Annotated[Positional[str], arg(metavar="FILE.md", help="A page
 def renewed(text: str, results: Path) -> str:
     """The text with its figures as they are in the folder ``results``. Raises SourceError for a file that is broken."""
     text = _FIGURE.sub(lambda found: found[0].replace(found[1], _figure(found, results), 1), text)
-    return _TABLE.sub(lambda found: f"{found[1]}\n{_table(found[2], results)}\n{found[3]}", text)
+    return _TABLE.sub(lambda found: f"{found[1]}\n{_table(found[2], found[3], results)}\n{found[4]}", text)
 
 
-def _table(name: str, results: Path) -> str:
+def _table(kind: str, name: str, results: Path) -> str:
     record = _record(results / f"{name}.json")
-    return UNKNOWN if record is None else choices_table([case for case in record["cases"] if "group" in case])
+    return UNKNOWN if record is None else TABLES[kind](record)
 
 
 def _figure(found: re.Match[str], results: Path) -> str:

@@ -47,6 +47,33 @@ def test_the_table_of_an_ablation(results: Path) -> None:
     assert text.splitlines()[-2] == "| g | on | off: +1.50 (1.50) | off |"
 
 
+def test_the_table_of_speeds(results: Path) -> None:
+    case = {"name": "a, frame", "width": 64, "height": 48, "decode_fps": 200.4, "pipeline_fps": 99.6, "ratio": 0.497}
+    (results / "two.json").write_text(json.dumps({"cases": [case]}))
+    text = renewed("<!-- speeds two -->\n<!-- /speeds -->\n", results)
+    assert text.splitlines()[1:-1] == [
+        "| clip | memory | size | decoding, fps | Foveate, fps | ratio |",
+        "|---|---|---|---|---|---|",
+        "| a | frame | 64x48 | 200 | 100 | 0.50 |",
+    ]
+
+
+def test_the_table_of_quality(results: Path) -> None:
+    cases = [
+        {"method": method, "clip": "one", "psnr_luma": mean, "psnr_luma_pooled": 30.0, "psnr_luma_least": least}
+        | {"constant_rate": {"psnr_luma": mean}}
+        for method, mean, least in (("downscale", 31.04, 20.0), ("STC", 31.06, 10.0))
+    ]
+    (results / "two.json").write_text(json.dumps({"cases": cases}))
+    text = renewed("<!-- quality two -->\n<!-- /quality -->\n", results)
+    assert text.splitlines()[1:-1] == [
+        "| method | one |",
+        "|---|---|",
+        "| whole frame, downscaled | 31.0 / **30.0** / **20.0** / 31.0 |",
+        "| STC | **31.1** / **30.0** / 10.0 / **31.1** |",
+    ]
+
+
 def test_the_command(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import PAGES, RESULTS, page
+from tests.docs.pages import PAGES, RESULTS
+from tests.docs.pages import page as marked_page
 
 BENCH = PAGES["bench/README.md"]
 
@@ -39,6 +40,11 @@ def record(name: str) -> dict[str, Any]:
     """A record of bench/results."""
     found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     return found
+
+
+def page(name: str) -> str:
+    """The page docs/``name``.md without the marks of its figures and tables."""
+    return re.sub(r"<!-- (= .+?|/?(speeds|quality).*?) -->", "", marked_page(name))
 
 
 def table(name: str, heading: str) -> list[list[str]]:
