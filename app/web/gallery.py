@@ -16,8 +16,8 @@ from foveate.app.live.watch import Watch
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.json_lines import record_of
-from foveate.pipeline.sinks.overlay_layout import Image
-from foveate.pipeline.sinks.overlay_reader import ReaderView
+from foveate.pipeline.sinks.overlay.layout import Image
+from foveate.pipeline.sinks.overlay.reader import ReaderView
 
 _REMEMBERED = 64  # records that a watcher may lag behind
 _SPAN = 5.0  # seconds over which rates are taken

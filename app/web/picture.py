@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from foveate.app.web.gallery import Exhibit, Shown
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection.drawing import draw_tokens
-from foveate.pipeline.sinks.overlay_reader import psnr
-from foveate.pipeline.sinks.overlay_scale import picture_at
+from foveate.pipeline.sinks.overlay.reader import psnr
+from foveate.pipeline.sinks.overlay.resize import picture_at
 
 _LONGEST = 960  # pixels of the longer side; the page needs no more
 _STILL = 480  # the same of a still among others

@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines, whole_records
-from foveate.pipeline.sinks.overlay import OverlaySink
-from foveate.pipeline.sinks.overlay_picture import SharedPicture
+from foveate.pipeline.sinks.overlay.picture import SharedPicture
+from foveate.pipeline.sinks.overlay.sink import OverlaySink
 from foveate.pipeline.sinks.parquet import ParquetSink
-from foveate.pipeline.sinks.report import ReportSink
+from foveate.pipeline.sinks.report.sink import ReportSink
 from foveate.pipeline.sinks.rotation import Kind, RotatingSink, Rotation, set_aside
 from foveate.pipeline.sinks.shard_files import read_shards, save_npz, save_safetensors
 from foveate.pipeline.sinks.shards import SHARD_BYTES, ShardPart, ShardSink

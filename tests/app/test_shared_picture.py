@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from foveate.app.main import main
-from foveate.pipeline.sinks import overlay_picture
+from foveate.pipeline.sinks.overlay import picture as overlay_picture
 
 
 def test_overlay_and_report_draw_each_frame_once(clip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

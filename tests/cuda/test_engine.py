@@ -23,7 +23,7 @@ from foveate.pipeline.frames import Frame
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import AllocationSettings, Settings, SourceSettings
-from foveate.pipeline.sinks.overlay import OverlaySink
+from foveate.pipeline.sinks.overlay.sink import OverlaySink
 from foveate.pipeline.sources import open_source
 
 pytestmark = pytest.mark.gpu

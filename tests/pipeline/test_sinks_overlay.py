@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks import open_overlay
-from foveate.pipeline.sinks.overlay_history import in_decibels
-from foveate.pipeline.sinks.overlay_layout import layout_for
-from foveate.pipeline.sinks.overlay_legend import Pen, draw_legend
-from foveate.pipeline.sinks.overlay_picture import OverlayPicture
-from foveate.pipeline.sinks.overlay_query import QueryText
-from foveate.pipeline.sinks.overlay_reader import psnr
+from foveate.pipeline.sinks.overlay.history import in_decibels
+from foveate.pipeline.sinks.overlay.layout import layout_for
+from foveate.pipeline.sinks.overlay.legend import Pen, QueryText, draw_legend
+from foveate.pipeline.sinks.overlay.picture import OverlayPicture
+from foveate.pipeline.sinks.overlay.reader import psnr
 
 YELLOW = (255, 214, 64)  # the outline of a token of LOD 0
 GREEN = (92, 232, 132)  # of LOD 1, at 80% over the picture

@@ -13,8 +13,9 @@ import pytest
 from foveate.pipeline.errors import SettingsError, SinkError
 from foveate.pipeline.selection import Header
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.sinks import open_report, report
-from foveate.pipeline.sinks.report_figures import Figures
+from foveate.pipeline.sinks import open_report
+from foveate.pipeline.sinks.report import sink as report_sink
+from foveate.pipeline.sinks.report.figures import Figures
 from tests.pipeline.test_sinks_overlay import frame, selection
 
 CONFIG = {**Settings().model_dump(mode="json"), "engine": "cpu"}
@@ -93,7 +94,7 @@ def test_of_many_frames_no_peak_is_lost() -> None:
     for index in range(10_000):
         peak = index == 4567
         figures.add(selection(64, 48, [(8, 8, 0)] * (99 if peak else 1), index=index, time=float(index)), 40.0)
-    from foveate.pipeline.sinks.report_page import page
+    from foveate.pipeline.sinks.report.page import page
 
     text = page(header(), figures, 10_000)
     line = next(line for line in re.findall(r' d="(M[^"]*)"', text) if line.count(",") > 100)
@@ -121,7 +122,7 @@ def test_what_was_asked_and_when(tmp_path: Path) -> None:
 
 
 def test_a_long_clip_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "MOST_PICTURES", 3)
+    monkeypatch.setattr(report_sink, "MOST_PICTURES", 3)
     page = written(tmp_path / "a.html", [1] * 5)
     assert "The video holds the first 3 of 5 frames." in page.texts
     assert page.after("Frames") == "5"

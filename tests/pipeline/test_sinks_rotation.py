@@ -18,7 +18,7 @@ from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks import KINDS, Rotation, open_overlay, open_sink, read_shards, rotated_files
 from foveate.pipeline.sinks.json_lines import JsonLinesSink, whole_records
-from foveate.pipeline.sinks.overlay_layout import layout_for
+from foveate.pipeline.sinks.overlay.layout import layout_for
 from foveate.pipeline.sinks.rotation import Kind, RotatingSink
 
 NEVER = Rotation()

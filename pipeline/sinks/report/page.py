@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from foveate.pipeline.selection import Header
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks.header import budget_of, version
-from foveate.pipeline.sinks.report_figures import Figures
+from foveate.pipeline.sinks.report.figures import Figures
 
 CLIP: Final = "@clip@"
 """Stands where the video belongs, in base64."""
 
-_TEMPLATE: Final = Path(__file__).with_name("report.html")
+_TEMPLATE: Final = Path(__file__).with_name("page.html")
 _POINTS: Final = 1000  # of a line: more cannot be told apart
 
 

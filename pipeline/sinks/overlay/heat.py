@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.selection.drawing import enlarged
-from foveate.pipeline.sinks.overlay_layout import Image
+from foveate.pipeline.sinks.overlay.layout import Image
 
 _GREY_SHARE: Final = 0.3
 _HEAT_SHARE: Final = 0.85  # more than the rest: hot places saturate, cold ones still show the picture

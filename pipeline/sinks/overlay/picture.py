@@ -11,13 +11,12 @@ from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.selection.drawing import draw_tokens
 from foveate.pipeline.sinks.header import budget_of
-from foveate.pipeline.sinks.overlay_heat import HeatScale, draw_heat
-from foveate.pipeline.sinks.overlay_history import History, in_decibels
-from foveate.pipeline.sinks.overlay_layout import Image, Panel, fitted, layout_for
-from foveate.pipeline.sinks.overlay_legend import BACKGROUND, draw_caption, draw_legend
-from foveate.pipeline.sinks.overlay_query import QueryText
-from foveate.pipeline.sinks.overlay_reader import ReaderView, Seen
-from foveate.pipeline.sinks.overlay_scale import picture_at
+from foveate.pipeline.sinks.overlay.heat import HeatScale, draw_heat
+from foveate.pipeline.sinks.overlay.history import History, in_decibels
+from foveate.pipeline.sinks.overlay.layout import Image, Panel, fitted, layout_for
+from foveate.pipeline.sinks.overlay.legend import BACKGROUND, QueryText, draw_caption, draw_legend
+from foveate.pipeline.sinks.overlay.reader import ReaderView, Seen
+from foveate.pipeline.sinks.overlay.resize import picture_at
 
 _CHART: Final = (26, 29, 37)  # behind the figures
 

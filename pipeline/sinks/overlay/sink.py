@@ -7,8 +7,8 @@ from pathlib import Path
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, refuse_source
-from foveate.pipeline.sinks.overlay_picture import OverlayPicture, SharedPicture
-from foveate.pipeline.sinks.overlay_video import VideoFile
+from foveate.pipeline.sinks.overlay.picture import OverlayPicture, SharedPicture
+from foveate.pipeline.sinks.overlay.video import VideoFile
 
 
 class OverlaySink:

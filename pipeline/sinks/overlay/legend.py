@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Final
 
 import cv2
 import numpy as np
 
-from foveate.pipeline.selection import PATCH, Selection
+from foveate.pipeline.selection import PATCH, Header, Selection
 from foveate.pipeline.selection.drawing import COLOURS, LODS
-from foveate.pipeline.sinks.overlay_heat import colour_ramp
-from foveate.pipeline.sinks.overlay_layout import Image
+from foveate.pipeline.sinks.overlay.heat import colour_ramp
+from foveate.pipeline.sinks.overlay.layout import Image
 
 Colour = tuple[int, int, int]
 
@@ -134,3 +136,23 @@ def _work_line(pen: Pen, selection: Selection) -> None:
     for label, share in (("changed", selection.changed), ("recomputed", selection.recomputed)):
         pen.number(label, f"{share:.1%}", "100.0%", gap=12)
         pen.bar(share, 120)
+
+
+class QueryText:
+    """The query of one stream, which may change from frame to frame."""
+
+    def __init__(self, header: Header) -> None:
+        pictures = [f"picture {PurePath(name).name}" for name in header.config.get("query_image", ())]
+        self._text = _told([*header.config.get("query", ()), *pictures], header.ignored)
+
+    def of(self, selection: Selection) -> str:
+        """What was looked for in ``selection``; "" for nothing."""
+        changed = selection.extras.get("query")
+        if changed is not None:
+            self._text = _told(changed, selection.extras.get("query_ignored", ()))
+        return self._text
+
+
+def _told(queries: Sequence[str], ignored: Sequence[str]) -> str:
+    """The queries, and before them which of their words count for nothing: the end of a long line is cut."""
+    return (f"(ignored: {', '.join(ignored)}) " if ignored else "") + ", ".join(queries)

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from foveate.pipeline.selection import Selection
-from foveate.pipeline.sinks.overlay_layout import Image
+from foveate.pipeline.sinks.overlay.layout import Image
 
 FRAMES: Final = 240  # that are shown; older ones leave at the left
 _LEAST, _MOST = 10.0, 50.0  # dB, the PSNR scale's ends

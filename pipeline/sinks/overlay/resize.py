@@ -7,7 +7,7 @@ import numpy as np
 
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.frames import Frame, FrameView, Plane
-from foveate.pipeline.sinks.overlay_layout import Image
+from foveate.pipeline.sinks.overlay.layout import Image
 
 
 def picture_at(frame: FrameView, width: int, height: int) -> Image:

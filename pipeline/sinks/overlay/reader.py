@@ -10,7 +10,7 @@ import cv2
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.selection.painting import Interpolation
-from foveate.pipeline.sinks.overlay_layout import Image
+from foveate.pipeline.sinks.overlay.layout import Image
 
 
 class Seen(NamedTuple):

@@ -11,10 +11,10 @@ from typing import IO, Final
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, write_whole
-from foveate.pipeline.sinks.overlay_picture import SharedPicture
-from foveate.pipeline.sinks.overlay_video import VideoFile
-from foveate.pipeline.sinks.report_figures import Figures
-from foveate.pipeline.sinks.report_page import CLIP, page
+from foveate.pipeline.sinks.overlay.picture import SharedPicture
+from foveate.pipeline.sinks.overlay.video import VideoFile
+from foveate.pipeline.sinks.report.figures import Figures
+from foveate.pipeline.sinks.report.page import CLIP, page
 
 # Of the clip in the page, which is to stay small enough to open: a minute at 30 a second, and less where that is large.
 MOST_PICTURES: Final = 1800

@@ -1,0 +1,1 @@
+"""The report: one HTML page with the clip, charts and settings."""
