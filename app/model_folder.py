@@ -38,7 +38,9 @@ class ModelFolder(NamedTuple):
             config = json.loads(small_text(self.path / "config.json"))
             kind, vision = config.get("model_type"), config.get("vision_config")
         except FileNotFoundError:
-            raise SettingsError(f"{self.flag} {self.path} holds no config.json, so no model of transformers") from None
+            raise SettingsError(
+                f"{self.flag} {self.path} has no config.json, so it is not a transformers model"
+            ) from None
         except (OSError, ValueError, AttributeError) as error:
             raise self._cannot_load(error, "config.json: ") from None
         if (

@@ -25,17 +25,17 @@ from foveate.bench.table import print_record, standard_error
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
 
-_FILES = "Video files. None: the sample clips, and others made from them."
+_FILES = "Video files. Default: the sample clips, and others made from them."
 _SUITE = (
     "quality: what a reader of the tokens knows, against other ways to choose them. speed: as without a suite, and "
     "cost by frame size, budget, share changed, queries and streams. ablation: other values of the settings."
 )
-_QUICK = "A suite on fewer clips, frames and turns: minutes on a small machine."
-_OUT = "Where the JSON record goes. Default: standard output. A suite that was ended goes on there."
-_REPORT = "A page with plots, for a browser; it needs no other file."
-_REPEATS = "Timed runs of each side, taking turns. Default: 3."
+_QUICK = "Run a suite on fewer clips and frames, with fewer repeats: minutes on a small machine."
+_OUT = "The JSON record. Default: standard output. An interrupted suite resumes from it."
+_REPORT = "Write a self-contained web page with plots."
+_REPEATS = "Timed runs of each side, alternating. Default: 3."
 _FRAMES = "Stop each file after this many frames."
-_MEMORY = "Bench with each of these memories. Default: the one of the settings; of suites, both."
+_MEMORY = "Measure with each of these kinds of memory. Default: that of the settings; for suites, both."
 _CONFIG = "Settings: a TOML file, or the name of a preset."
 _TURNS = 3
 

@@ -23,7 +23,7 @@ _NAMED = 3  # cases that are named where some are left out
 def compare(
     before: Annotated[Positional[str], arg(metavar="BEFORE.json", help="A record of a benchmark.")],
     after: Annotated[Positional[str], arg(metavar="AFTER.json", help="A record of the same benchmark.")],
-    every: FlagCreatePairsOff[Annotated[bool, arg(name="all", help="Show what is the same as well.")]] = False,
+    every: FlagCreatePairsOff[Annotated[bool, arg(name="all", help="List unchanged figures as well.")]] = False,
 ) -> int:
     """Compare two records of the same benchmark, with 95% intervals.
 

@@ -71,7 +71,7 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
     if not device.gpu_expected():
         return CpuEngine(plan, feedback)
     note = f"engine cpu instead of cuda: {problem}"
-    _LOG.warning("%s; --engine cpu says so without this warning", note)
+    _LOG.warning("%s; use --engine cpu to run without this warning", note)
     return CpuEngine(plan, feedback, (note,))
 
 

@@ -234,7 +234,7 @@ class _Crew:
             late.append(reader)
         if late and first:
             names = ", ".join(thread.name for thread in late)
-            _log.warning("told to stop and still in one call, at whose return they end: %s", names)
+            _log.warning("threads still in a call after being told to stop, which end when it returns: %s", names)
 
 
 def _joined(thread: threading.Thread, deadline: float) -> bool:

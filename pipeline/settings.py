@@ -63,10 +63,10 @@ class SourceSettings(_Group):
     def conflict(self) -> str | None:
         """What is wrong between the settings, in one line, or None."""
         if self.fps is not None and self.every is not None:
-            return "source.fps and source.every exclude each other; give one of them"
+            return "source.fps and source.every cannot be combined; give one of them"
         start = self.start or 0.0
         if self.end is not None and (start < 0) == (self.end < 0) and self.end <= start:
-            return f"source.end must be behind source.start, {start:g} s, got {self.end:g} s"
+            return f"source.end must be after source.start, {start:g} s, got {self.end:g} s"
         return None
 
 
@@ -336,7 +336,7 @@ class Settings(_Group):
             merge = self.allocation.merge
             raise ValueError(f"budget must be at least {merge**2} with merge = {merge}, got {self.budget}")
         if (self.score.scorer == "linear") != (self.score.weights is not None):
-            raise ValueError("score.weights names a file where score.scorer is 'linear', and only there")
+            raise ValueError("score.weights must be given with score.scorer = 'linear', and only then")
         problem = self.lacking_for(frozenset(self.maps))
         if problem is not None:
             raise ValueError(problem)

@@ -61,7 +61,7 @@ def _await(descriptor: int, path: Path, seconds: float) -> None:
     news = select.poll()
     news.register(descriptor, select.POLLIN)
     if not news.poll(max(0.0, seconds) * 1000):
-        raise OSError(errno.ETIMEDOUT, f"nothing more came, and it has not ended, within {_PATIENCE:g} s", str(path))
+        raise OSError(errno.ETIMEDOUT, f"its end did not come within {_PATIENCE:g} s", str(path))
 
 
 def _content(descriptor: int, path: Path, most: int) -> bytes:

@@ -50,7 +50,7 @@ class Steering:
         ``query_lenient``, and where the stream keeps no embeddings; the query before stays then.
         """
         if self._encoder is None:
-            raise ValueError("the stream must be opened with a query, or with keep_embeddings, to be asked another one")
+            raise ValueError("to set a query later, open the stream with a query or with keep_embeddings=True")
         try:
             compiled = compiled_queries(self._encoder, queries, lenient=self.settings.query_lenient)
         except SettingsError as error:

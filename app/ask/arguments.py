@@ -107,15 +107,13 @@ def ask(
     $ foveate ask rtsp://camera/stream "Is anyone at the door?" --every 10s --model Qwen3-VL-4B-Instruct
     """
     if not question.strip():
-        raise SettingsError("QUESTION must have words, got an empty one")
+        raise SettingsError("QUESTION must not be empty")
     memory = memory or ("stream" if server is None else "frame")
     frames = _frames(frames, memory, every)
     if memory == "stream" and server is not None:
-        raise SettingsError(
-            "--memory stream needs a model in a folder; one behind --server is shown each frame by itself"
-        )
+        raise SettingsError("--memory stream needs a model in a folder; one on a server gets each frame separately")
     if tokens and server is None:
-        raise SettingsError("--tokens is for --server; a model in a folder gets the chosen tokens anyway")
+        raise SettingsError("--tokens needs --server; a model in a folder always gets the chosen tokens")
     if limit is not None:
         check_count("limit", limit, most=_MOST_BUDGET)
     check_count("budget", budget, most=_MOST_BUDGET)
@@ -139,5 +137,5 @@ def _frames(asked: int | None, memory: str, every: str | None) -> int | None:
         return _FRAMES_WHOLE if memory == "frame" else None
     check_count("frames", asked, most=_MOST_FRAMES)
     if memory == "stream" and every is not None:
-        raise SettingsError("--frames counts frames shown each by itself; with --every it needs --memory frame")
+        raise SettingsError("--frames together with --every needs --memory frame")
     return asked

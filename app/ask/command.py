@@ -70,11 +70,11 @@ def _check_source(arguments: AskArguments) -> None:
 
 def _is_live(arguments: AskArguments) -> SourceError:
     name = shown(arguments.address)
-    return SourceError(f"{name} is a live source; --every 10s asks about its latest frames, again and again")
+    return SourceError(f"{name} is a live source; use --every 10s to ask about its latest frames repeatedly")
 
 
 def _is_file(arguments: AskArguments) -> SourceError:
-    return SourceError(f"{shown(arguments.address)} is not live, and --every is for live sources; leave it out")
+    return SourceError(f"{shown(arguments.address)} is not a live source, and --every is for live sources only")
 
 
 def _opened(arguments: AskArguments, open_stream: Opener, settings: Settings) -> Stream:
@@ -89,7 +89,7 @@ def _opened(arguments: AskArguments, open_stream: Opener, settings: Settings) ->
 
 def _looking(settings: Settings) -> str:
     wanted = ", ".join(map(repr, settings.query))
-    return f"looking for {wanted}" if wanted else "looking for nothing in particular: no word names an attribute"
+    return f"looking for {wanted}" if wanted else "no query: no word of the question names an attribute"
 
 
 def _follow(

@@ -79,7 +79,7 @@ class LatestFrames(Generic[_T]):
     def account(self) -> Account:
         """Of the frames that are held."""
         given, whole = sum(frame.cost for frame in self._frames), sum(frame.whole for frame in self._frames)
-        left = "; earlier frames exceed --limit" if self._left else ""
+        left = "; earlier frames left out by --limit" if self._left else ""
         begin, end = self._frames[0].seconds, self._frames[-1].seconds
         return Account(len(self._frames), begin, end, given, whole, left_out=left)
 
@@ -128,5 +128,5 @@ class LiveTokens:
 
     def account(self) -> Account:
         """Of all frames since the first."""
-        left = "; some that show little exceed --limit" if self._left or self.context.overflow else ""
+        left = "; tokens that cover little left out by --limit" if self._left or self.context.overflow else ""
         return Account(self._frames, self._begin, self._end, self._held(), self._whole, self._selected, left_out=left)

@@ -56,7 +56,7 @@ class LocalModel:
         """Raises as ``local_reader``, and ModelError where not even one frame fits."""
         reader = local_reader(
             Path(arguments.model),
-            otherwise="; --server URL asks one that is served",
+            otherwise="; use --server URL for a model on a server",
             besides=", or any behind --server URL",
         )
         self._reader, self._arguments = reader, arguments

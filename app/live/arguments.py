@@ -95,7 +95,7 @@ def _rotation(parsed: object, outputs: Sequence[str]) -> Rotation:
         check_count("keep", keep, 1, _MOST_KEPT)
     size, seconds = (None, None) if rotate is None else size_or_seconds(rotate, "--rotate")
     if (rotate, keep) != (None, None) and set(outputs) <= {_STANDARD_OUTPUT}:
-        raise SettingsError("--rotate and --keep set files aside, and no output is a file; name one with --out")
+        raise SettingsError("--rotate and --keep need an output file; name one with --out")
     return Rotation(size, seconds, keep)
 
 

@@ -85,7 +85,7 @@ def _wait(watches: Sequence[Watch], duration: float | None, ended: threading.Eve
             watch.news.catch_up()
             if len(watches) > 1 and watch.error is not None and watch.number not in told:
                 told.add(watch.number)
-                console.warn(f"source {watch.number} is given up: {watch.error}")
+                console.warn(f"source {watch.number} failed: {watch.error}")
 
 
 def end(watches: Sequence[Watch], patience: float) -> None:
@@ -115,4 +115,4 @@ def _conclude(watches: Sequence[Watch], arguments: LiveArguments, console: Conso
 def _never_seen(status: Status) -> SourceError:
     """The error of a source without a single picture."""
     reason = f" ({status.reason})" if status.reason else ""
-    return SourceError(f"{status.name}: no picture came in all that time{reason}")
+    return SourceError(f"{status.name}: no picture was received{reason}")

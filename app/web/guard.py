@@ -64,7 +64,7 @@ class Guard:
             answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
             answer.set_cookie(cookie, self._token, httponly=True, samesite="strict")
             return answer
-        return PlainTextResponse("this page wants its token: open it with ?token=...\n", 401)
+        return PlainTextResponse("this page needs an access token: open it with ?token=...\n", 401)
 
     def _bears_token(self, headers: Headers, name: str) -> bool:
         kind, _, value = headers.get("authorization", "").partition(" ")

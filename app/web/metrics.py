@@ -15,8 +15,8 @@ from foveate.pipeline.live.state import State
 
 _COUNTERS = {
     "received": "Pictures received and decoded.",
-    "dropped": "Pictures dropped because there was no time for them.",
-    "skipped": "Pictures that nobody took because of a pause.",
+    "dropped": "Pictures dropped because processing was too slow.",
+    "skipped": "Pictures skipped during a pause.",
     "damaged": "Pictures or packets that could not be decoded.",
     "connections": "Connections that led to a picture.",
     "records": "Frames whose tokens were chosen.",

@@ -55,7 +55,7 @@ WAYS: Final[Mapping[str, ClipSettings]] = {
 
 def carrying(
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help="Default: the three samples.")] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 30,
 ) -> None:
     """Compare the answers of carried embeddings with those of embeddings made anew for every frame."""

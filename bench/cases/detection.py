@@ -36,13 +36,13 @@ _TILE = "Look at overlapping squares of this many pixels, for small things. 0: a
 def detection(
     model: Annotated[str, arg(metavar="FILE.onnx", help="The detector.")],
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help=_FILES)] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     budgets: Annotated[tuple[int, ...], arg(metavar="N ...", help="Tokens per frame.")] = (34, 68, 136, 273),
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
-    every: Annotated[int, arg(metavar="N", help="Look at the last of every N frames.")] = 5,
-    least: Annotated[float, arg(metavar="SCORE", help="The lowest score that counts.")] = 0.5,
+    every: Annotated[int, arg(metavar="N", help="Use the last of every N frames.")] = 5,
+    least: Annotated[float, arg(metavar="SCORE", help="Lowest score of a detection that counts.")] = 0.5,
     tile: Annotated[int, arg(metavar="N", help=_TILE)] = 0,
-    query: Annotated[str, arg(metavar="TEXT", help="Foveate with this query is measured as well.")] = "moving",
+    query: Annotated[str, arg(metavar="TEXT", help="Also measure Foveate with this query.")] = "moving",
 ) -> None:
     """Count what a detector finds in the reader's picture, of what it finds in the whole frames."""
     check_least(1, frames=frames, every=every, budgets=min(budgets))

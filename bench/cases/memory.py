@@ -41,7 +41,7 @@ a child's ``ru_maxrss`` may contain, is not in it. Linux only."""
 
 
 def memory(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     short: Annotated[int, arg(metavar="SECONDS", help="Length of the short file, a multiple of 10.")] = 60,
     long: Annotated[int, arg(metavar="SECONDS", help="Length of the long file, a multiple of 10.")] = 600,
     width: Annotated[int, arg(metavar="N", help="Pixels, even.")] = 854,

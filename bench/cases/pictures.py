@@ -50,10 +50,10 @@ class _Looked(NamedTuple):
 
 def pictures(
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help="Default: the three samples.")] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     query: Annotated[str, arg(metavar="TEXT", help="What is asked for.")] = "moving",
-    budget: Annotated[int, arg(metavar="N", help="Language-model tokens of a frame.")] = 68,
-    every: Annotated[int, arg(metavar="N", help="Frames from one that is looked at to the next.")] = 5,
+    budget: Annotated[int, arg(metavar="N", help="Language-model tokens per frame.")] = 68,
+    every: Annotated[int, arg(metavar="N", help="Use every Nth frame.")] = 5,
 ) -> None:
     """Compare a thumbnail and sharp parts with one picture, where something is asked for."""
     check_least(1, budget=budget, every=every)

@@ -43,8 +43,8 @@ Tokens = set[tuple[int, int, int]]
 
 
 def plain(
-    clip: Annotated[Positional[str], arg(metavar="FILE", help="Its first frame is the scene.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    clip: Annotated[Positional[str], arg(metavar="FILE", help="A video file, whose first frame is the scene.")],
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     repeats: Annotated[int, arg(metavar="N", help="Turns; the median counts.")] = 5,
 ) -> None:
     """Compare the processor time of a frame."""

@@ -46,7 +46,7 @@ def quality(
     files: Annotated[
         Positional[tuple[str, ...]], arg(metavar="FILE ...", help="Default: two samples and a drift.")
     ] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     table: Annotated[str | None, arg(metavar="FILE.md", help="The table, as Markdown.")] = None,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
@@ -57,7 +57,7 @@ def quality(
     check_least(1, budget=budget, frames=frames)
     check_folders(out=out, table=table)
     if strategies and options:
-        raise SettingsError("--strategies and --options exclude each other; give one of them")
+        raise SettingsError("--strategies and --options cannot be combined; give one of them")
     say = standard_error().print
     methods = STRATEGIES if strategies else OPTIONS if options else METHODS
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:

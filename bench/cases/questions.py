@@ -107,7 +107,7 @@ def _question(number: int, entry: Any, videos: Path) -> Question:
         raise ValueError(f"there is no file {str(path)!r}; --videos DIR says where the videos are")
     start, end = _seconds(entry, "start"), _seconds(entry, "end")
     if end is not None and end <= (start or 0.0):
-        raise ValueError(f"end must be behind start, {start or 0:g} s, got {end:g} s")
+        raise ValueError(f"end must be after start, {start or 0:g} s, got {end:g} s")
     return Question(name, path, text, options, right, start, end)
 
 

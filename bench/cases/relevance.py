@@ -42,7 +42,7 @@ _WORDS: Final = (
 
 
 def measure(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
 ) -> None:
     """Time the relevance of 273 and of 8,160 cells to 1, 2, 10 and 100 queries."""
     check_folders(out=out)

@@ -41,7 +41,7 @@ _CLIPS: Final = ("pedestrians", "bunny")
 
 
 def strides(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help="Scenes of text.")] = _SCENES,
     seed: Annotated[int, arg(metavar="N", help="What the texts are drawn with.")] = SEED,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,

@@ -51,7 +51,7 @@ _CHOSEN: Final = (
 
 
 def truth(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame, of 960 cells.")] = 96,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
 ) -> None:

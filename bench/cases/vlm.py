@@ -35,14 +35,14 @@ _CAUTION: Final = (
     "whether the weights in {} are trained cannot be told from its files: figures need real weights, the accuracy of "
     "random ones means nothing"
 )
-_MODEL = "A folder with a model of transformers, with trained weights."
+_MODEL = "The folder of a transformers model with trained weights."
 _QUESTIONS = "Questions, in the fields of bench/README.md."
-_VIDEOS = "Where the videos are. Default: the folder of the questions."
-_ANSWERS = "Answers as they come; a second run does only what is missing there."
-_BUDGETS = "Language-model tokens for each frame."
+_VIDEOS = "The folder of the videos. Default: that of the questions."
+_ANSWERS = "A file for the answers, written as they come; a second run asks only what is missing."
+_BUDGETS = "Language-model tokens per frame."
 _FPS = "Sample this many frames per second."
 _FRAMES = "Use at most this many frames, spread over the part asked about."
-_MAX_TOKENS = "Tokens that an answer may have."
+_MAX_TOKENS = "Maximum tokens of an answer."
 
 
 def vlm(
@@ -50,7 +50,7 @@ def vlm(
     questions: Annotated[str, arg(metavar="FILE.jsonl", help=_QUESTIONS)],
     videos: Annotated[str | None, arg(metavar="DIR", help=_VIDEOS)] = None,
     answers: Annotated[str, arg(metavar="FILE.jsonl", help=_ANSWERS)] = "vlm_answers.jsonl",
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     budgets: Annotated[tuple[int, ...], arg(metavar="N ...", help=_BUDGETS)] = (17, 34, 68),
     fps: Annotated[float, arg(metavar="X", help=_FPS)] = 1.0,
     frames: Annotated[int, arg(metavar="N", help=_FRAMES)] = 16,
@@ -131,7 +131,7 @@ def _said(reader: Reader, given: Sequence[Any], prompt: str, most: int) -> str:
     except RuntimeError as error:
         if "out of memory" not in str(error).casefold():
             raise
-        raise ModelError("the model is out of memory; look at fewer --frames") from error
+        raise ModelError("the model is out of memory; use fewer --frames") from error
 
 
 def _case(method: Method, questions: Sequence[Question], known: Answers) -> dict[str, Any]:

@@ -42,7 +42,7 @@ Read = Callable[[Plane], str]
 
 
 def words(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help=f"Of {_NAMES}. Default: all.")] = (),
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,

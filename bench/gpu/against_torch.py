@@ -33,8 +33,8 @@ _EQUAL: Final = 0.9  # share of the engine's tokens that torch must choose too: 
 
 
 def gpu_torch(
-    clip: Annotated[Positional[str], arg(metavar="FILE", help="Its first frame is the scene.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    clip: Annotated[Positional[str], arg(metavar="FILE", help="A video file, whose first frame is the scene.")],
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
 ) -> None:
     """Compare device time and wall-clock time per steady frame."""
     check_folders(out=out)

@@ -73,7 +73,7 @@ LAYOUTS: Final = (
 
 
 def fetches(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
 ) -> None:
     """Measure the device time of reading 13, 16 and 40 channels, by layout and order of the points."""
     check_folders(out=out)

@@ -30,7 +30,7 @@ _AT_ONCE: Final = 8
 
 def gpu_files(
     file: Annotated[Positional[str], arg(metavar="FILE", help="A video that the hardware decodes.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     times: Annotated[int, arg(metavar="N", help="Alone, the file is played this often, as one longer file.")] = 30,
     together: Annotated[int, arg(metavar="N", help="The same where eight are played at once.")] = 12,
     levels: Annotated[tuple[int, ...], arg(metavar="N ...", help="Analysis levels.")] = (0,),

@@ -32,8 +32,8 @@ _NEVER: Final = 1_000_000
 
 
 def gpu_frame(
-    clip: Annotated[Positional[str], arg(metavar="FILE", help="Its first frame is the scene.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    clip: Annotated[Positional[str], arg(metavar="FILE", help="A video file, whose first frame is the scene.")],
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
 ) -> None:
     """Measure the device time of a steady frame with a tenth of the tiles changed, and of a keyframe."""
     check_folders(out=out)

@@ -29,7 +29,7 @@ _SAMPLES: Final = 20
 
 def gpu_memory(
     file: Annotated[Positional[str], arg(metavar="FILE", help="Played again and again.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     frames: Annotated[int, arg(metavar="N", help="Length of the stream.")] = 20_000,
 ) -> None:
     """Run one long stream and watch the memory of this process and of the card."""

@@ -39,7 +39,7 @@ _CLOSE: Final = 1e-4
 
 
 def gpu_relevance(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
     queries: Annotated[tuple[int, ...], arg(metavar="N ...", help="Numbers of queries.")] = (1, 2, 10, 100),
 ) -> None:
     """Measure queries of random terms over random coefficients, checked against the CPU's."""

@@ -36,7 +36,7 @@ _MEAN: Final = (0.5, 0.5, 0.5)  # of Qwen3-VL's processor, and the deviation as 
 
 def gpu_tower(
     file: Annotated[Positional[str], arg(metavar="FILE", help="What is read to embeddings.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The record. Default: standard output.")] = None,
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
 ) -> None:
     """Measure device time of a tower, and frames per second from file to embeddings, of all patches and of 288."""
     check_folders(out=out)

@@ -104,7 +104,7 @@ def _no_weights(name: str, weights: str | None, schema: bool, error: Exception) 
         return EngineError(f"clip.weights {weights!r} is no file: give one with the weights of {name}")
     wanted = name if weights is None else f"{name} {weights!r}"
     return EngineError(
-        f"the weights of {wanted} cannot be had here ({reason}); give --clip.weights a file, or run once with a"
+        f"the weights of {wanted} cannot be loaded ({reason}); give --clip.weights a file, or run once with a"
         f" network: python -c \"import open_clip; open_clip.create_model('{name}', {weights!r})\""
     )
 
@@ -114,7 +114,7 @@ def _tokenizer(open_clip: Any, name: str) -> Any:
         return open_clip.get_tokenizer(name)
     except Exception as error:
         raise EngineError(
-            f"the tokenizer of {name} cannot be had here ({_first_sentence(error)}); run once with a network:"
+            f"the tokenizer of {name} cannot be loaded ({_first_sentence(error)}); run once with a network:"
             f" python -c \"import open_clip; open_clip.get_tokenizer('{name}')\""
         ) from error
 
@@ -174,12 +174,15 @@ class _OpenClip:
         except RuntimeError:
             self._side = self.resolution
             _log.warning(
-                "%s takes only pictures of %d x %d, into which others are squeezed", self.id, self._side, self._side
+                "%s takes only pictures of %d x %d; others are scaled to that, without keeping their aspect",
+                self.id,
+                self._side,
+                self._side,
             )
             try:
                 self.encode_image(np.zeros((self._side, self._side, 3), np.uint8), self._side)
             except RuntimeError as error:
-                raise EngineError(f"{self.id} cannot be read densely: {str(error).splitlines()[0]}") from error
+                raise EngineError(f"{self.id} has no dense features: {str(error).splitlines()[0]}") from error
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """See base.ImageTextEncoder."""

@@ -30,7 +30,7 @@ def dense_tower(visual: torch.nn.Module) -> tuple[Dense, int]:
         return lambda picture: _modified_resnet(visual, picture), 32
     if isinstance(visual, TimmModel):
         return lambda picture: _timm(visual, picture), _any_size(visual.trunk)
-    raise EngineError(f"dense features of {type(visual).__name__} are not known; take another --clip.model")
+    raise EngineError(f"dense features of {type(visual).__name__} are not supported; use another --clip.model")
 
 
 def _vision_transformer(visual: Any, picture: torch.Tensor) -> torch.Tensor:

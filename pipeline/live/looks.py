@@ -20,7 +20,7 @@ class Looks:
         """Raises SettingsError for a part of a stream that has neither beginning nor end."""
         if source.start is not None or source.end is not None:
             raise SettingsError(
-                "source.start and source.end are for files: a live source is read from now on; source.frames ends it"
+                "source.start and source.end are for files; a live source is read from now on; source.frames ends it"
             )
         self._fps, self._every = source.fps, source.every
         self._due = 0  # number of the next moment, or group of pictures, of which none was looked at

@@ -123,9 +123,7 @@ class LiveSource:
         """Raise FiniteError where the connection leads to a file, and not to a playlist, which is read to its end."""
         feed = self._present().feed
         if feed is not None and feed.finite and not feed.bursts:
-            raise FiniteError(
-                f"{self._target.name}: a file, which has an end; give it to foveate run, which drops nothing"
-            )
+            raise FiniteError(f"{self._target.name}: a file, not a live source; give it to foveate run")
 
     def _connect(self) -> None:
         self._board.tried()

@@ -43,7 +43,7 @@ def _feed(address: str, settings: SourceSettings, network: LiveSettings, damage:
     path = Path(address)
     if not exists(path):
         if address == "-":
-            raise SourceError("-: there is no file of that name; for standard input give /dev/stdin")
+            raise SourceError("-: there is no file of that name; use /dev/stdin for standard input")
         if is_network(address):
             if may_end(address):
                 return RemoteFeed(address, settings, network)

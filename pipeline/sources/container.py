@@ -119,7 +119,7 @@ class ContainerFeed:
         regular, form = self.path.is_file(), self._container.format.name
         if form in INDEXED and not packets and not regular:
             return (
-                "its index comes last, and a pipe cannot be read backwards; give the file itself, or rewrite it by "
+                "its index is at the end, and a pipe cannot be read backwards; give the file itself, or rewrite it by "
                 "`ffmpeg -i FILE -c copy -movflags +faststart NEW`"
             )
         if "enc_key_id" in self.stream.metadata or (

@@ -144,7 +144,7 @@ def _is_followed(edits: list[Edit]) -> bool:
 def _rewritten(place: Box, edits: list[Edit], version: int, scale: int, own: int) -> Rewritten:
     """``scale`` and ``own``: ticks per second of the movie and of the track."""
     if any(edit.rate < 0 for edit in edits):
-        raise ValueError("its edit list plays it backwards, which cannot be read here; convert it to a plain video")
+        raise ValueError("its edit list plays it backwards, which is not supported; convert it to a plain video")
     kept: list[Edit] = []
     segments: list[Segment] = []
     begin = target = 0

@@ -22,7 +22,7 @@ def open_file(path: Path, settings: SourceSettings) -> FileFeed:
         return TiledFeed(path, still, settings)
     if still is not None and still.kind in DERIVED:
         raise SourceError(
-            f"{shown(str(path))}: its picture is made from others in a way that cannot be read here ({still.kind}); "
+            f"{shown(str(path))}: its picture is composed of others in a way that is not supported ({still.kind}); "
             "convert it to JPEG or PNG"
         )
     return ContainerFeed(path, settings)

@@ -84,7 +84,7 @@ def sampling_of(settings: SourceSettings, length: float | None, name: str) -> Sa
 
 def nothing_shown(sampling: Sampling) -> str:
     """Why nothing is looked at, where pictures can be decoded."""
-    return f"nothing is shown at {sampling.start:g} s or later; give a start before the end of the video"
+    return f"there is no frame at {sampling.start:g} s or later; give an earlier start"
 
 
 def _from_beginning(time: float | None, length: float | None, name: str) -> float | None:

@@ -33,7 +33,7 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
     "srt": Scheme(False, True, "srt,udp"),
 }
 _PRESIGNED: Final = "give a presigned https:// address of the object"
-_FETCH: Final = "fetch the file first"
+_FETCH: Final = "download the file first"
 _ADVICE: Final[Mapping[str, str]] = {
     "s3": f"{_PRESIGNED} (aws s3 presign)",
     "gs": f"{_PRESIGNED} (gcloud storage sign-url)",

@@ -63,6 +63,6 @@ def not_trusted(error: ssl.SSLCertVerificationError) -> str:
     """The message for a certificate that was refused."""
     why = error.verify_message.lower().rstrip(".")
     return (
-        f"the server's certificate is not trusted: {why}; give it in live.ca_file, or believe anyone with "
+        f"the server's certificate is not trusted: {why}; give it in live.ca_file, or accept any certificate with "
         "live.verify = false (--live.no-verify)"
     )

@@ -81,4 +81,4 @@ class Lettering:
     def _tell(self, error: EngineError) -> None:
         if not self._told:
             self._told = True
-            _LOG.warning("%s; what it found before is carried on", error)
+            _LOG.warning("%s; its earlier results stay in use", error)

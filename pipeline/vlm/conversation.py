@@ -101,7 +101,7 @@ class Conversation:
         the conversation is then as before that turn, but with layers of linear attention over: RuntimeError.
         """
         if self._over:
-            raise RuntimeError("an earlier turn failed and cannot be taken back: start a new conversation")
+            raise RuntimeError("an earlier turn failed and cannot be undone: start a new conversation")
         # A picture's token in an answer would count, from the next turn on, as one that has features.
         defaults: dict[str, Any] = {"max_new_tokens": ANSWER, "suppress_tokens": [self._model.config.image_token_id]}
         how = defaults | how
@@ -246,7 +246,7 @@ class Conversation:
             self._cache = DynamicCache(config=self._model.config)
         elif self._cache.get_seq_length() > held and not droppable(self._model, self._cache):
             self._over = True
-            error.add_note("what the model has read of this turn cannot be taken back: start a new conversation")
+            error.add_note("this turn failed and cannot be undone: start a new conversation")
         elif self._cache.get_seq_length() > held:
             keep(self._cache, torch.arange(held))
 

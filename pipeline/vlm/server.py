@@ -163,7 +163,7 @@ class Server:
             after = response.headers.get("Retry-After", "")
             raise _Passing(said, float(after) if re.fullmatch(r"\d{1,6}(\.\d+)?", after) else 0.0)
         if 300 <= status < 400:
-            said += f"; it leads to {shown(response.headers.get('Location', 'nowhere'))}: give that address"
+            said += f"; it redirects to {shown(response.headers.get('Location', 'nowhere'))}: use that address"
         elif status in _ADVICE:
             said += f"; {_ADVICE[status].format(variable=self._variable)}"
         raise self._error(said)
@@ -193,9 +193,9 @@ class Server:
         except TimeoutError:
             raise self._silent(count) from None
         except (OSError, http.client.HTTPException) as error:
-            raise self._error(f"the answer broke off after {count} characters ({type(error).__name__})") from None
+            raise self._error(f"the answer was cut off after {count} characters ({type(error).__name__})") from None
         if not ended:
-            what = f"the answer broke off after {count} characters" if count else "it answered nothing"
+            what = f"the answer was cut off after {count} characters" if count else "it answered nothing"
             raise self._error(f"{what}; see the server's log")
 
     def _lines(self, response: http.client.HTTPResponse) -> Iterator[str]:
@@ -263,7 +263,7 @@ class Server:
 
     def _garbage(self, text: str) -> ModelError:
         said = _shortened(self._without_key(text), 60)
-        return self._error(f"it does not answer in OpenAI's protocol but with {said!r}; check the address")
+        return self._error(f"it is not an OpenAI-compatible API: it answered {said!r}; check the address")
 
     def _error(self, why: str) -> ModelError:
         return ModelError(f"model {self._model!r} at {self._name}: {why}")

@@ -227,8 +227,8 @@ def test_times_are_written_as_people_do(arguments: list[str], expected: dict[str
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--start", "5", "--end", "4"], "source.end must be behind source.start, 5 s, got 4 s"),
-        (["--fps", "1", "--every", "2"], "source.fps and source.every exclude each other"),
+        (["--start", "5", "--end", "4"], "source.end must be after source.start, 5 s, got 4 s"),
+        (["--fps", "1", "--every", "2"], "source.fps and source.every cannot be combined"),
         (["--start", "1:75"], "--start must be a time such as 12.5 or 1:02:03.5, got '1:75'"),
         (["--fps", "0"], "--fps must be greater than or equal to"),
     ],

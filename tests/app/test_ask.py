@@ -101,7 +101,7 @@ def test_without_a_word_that_it_knows_each_frame_is_one_picture(
 ) -> None:
     served = ["--server", chat.address, "--model", "tiny", "--frames", "2", "--budget", "30", "--start", "-2"]
     assert main(["ask", clip, "What do they do?", *served]) == 0
-    assert capsys.readouterr().err.startswith("looking for nothing in particular")
+    assert capsys.readouterr().err.startswith("no query: no word")
     (request,) = chat.asked
     assert [picture.shape for picture in request["pictures"]] == [(160, 192, 3)] * 2  # 5 x 6 blocks of 32 pixels
 
@@ -124,7 +124,7 @@ def test_quiet_means_the_answer_alone(chat: ChatServer, clip: str, capsys: pytes
     [
         ("401", "401 Unauthorized: the reason of 401 in two lines; set the environment variable OPENAI_API_KEY"),
         ("400", "400 Bad Request: the reason of 400 in two lines"),
-        ("garbage", "does not answer in OpenAI's protocol"),
+        ("garbage", "is not an OpenAI-compatible API"),
     ],
 )
 def test_what_a_server_does_wrong_is_one_line(
@@ -140,7 +140,7 @@ def test_what_came_of_an_answer_that_breaks_off_stays(clip: str, capsys: pytest.
         assert main(["ask", clip, "?", "--server", server.address, "--model", "tiny", "--frames", "1", "-q"]) == 1
     said = capsys.readouterr()
     assert said.out == f"{WORDS[0]}\n"
-    assert "the answer broke off after 4 characters" in said.err
+    assert "the answer was cut off after 4 characters" in said.err
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,18 @@ def test_what_came_of_an_answer_that_breaks_off_stays(clip: str, capsys: pytest.
     [
         (["CLIP"], 2, "QUESTION is missing; see foveate ask --help"),
         (["CLIP", "?"], 2, "--model is missing; see foveate ask --help"),
-        (["CLIP", " ", "--model", "m"], 2, "QUESTION must have words, got an empty one"),
-        (["CLIP", "?", "--model", "absent"], 2, "--model must be a folder with a model, got 'absent'; --server URL"),
-        (["CLIP", "?", "--model", "sample_videos"], 2, "--model sample_videos holds no config.json"),
+        (["CLIP", " ", "--model", "m"], 2, "QUESTION must not be empty"),
+        (
+            ["CLIP", "?", "--model", "absent"],
+            2,
+            "--model must be a folder with a model, got 'absent'; use --server URL",
+        ),
+        (["CLIP", "?", "--model", "sample_videos"], 2, "--model sample_videos has no config.json"),
         (["CLIP", "?", "--model", "m", "--server", "nowhere"], 2, "--server must be an address such as"),
         (["CLIP", "?", "--model", "m", "--server", "http://a", "--query", "chair"], 2, "does not understand 'chair'"),
         (["absent.mp4", "?", "--model", "m", "--server", "http://a"], 1, "absent.mp4: no such file"),
-        (["rtsp://a/b", "?", "--model", "m"], 1, "rtsp://a/b is a live source; --every 10s asks"),
-        (["CLIP", "?", "--model", "m", "--every", "10s"], 1, "is not live, and --every is for live sources"),
+        (["rtsp://a/b", "?", "--model", "m"], 1, "rtsp://a/b is a live source; use --every 10s to ask"),
+        (["CLIP", "?", "--model", "m", "--every", "10s"], 1, "is not a live source, and --every is for live sources"),
         (["CLIP", "?", "--model", "m", "--every", "soon"], 2, "--every must be a time such as 90s"),
         (["CLIP", "?", "--model", "m", "--end", "x"], 2, "--end must be a time such as 12.5"),
         (["CLIP", "?", "--model", "m", "--limit", "0"], 2, "--limit must be at least 1, got 0"),
@@ -166,8 +170,12 @@ def test_what_came_of_an_answer_that_breaks_off_stays(clip: str, capsys: pytest.
             2,
             "--memory stream needs a model",
         ),
-        (["CLIP", "?", "--model", "m", "--tokens"], 2, "--tokens is for --server; a model in a folder gets"),
-        (["rtsp://a/b", "?", "--model", "m", "--every", "9s", "--frames", "2"], 2, "with --every it needs --memory fr"),
+        (["CLIP", "?", "--model", "m", "--tokens"], 2, "--tokens needs --server; a model in a folder always gets"),
+        (
+            ["rtsp://a/b", "?", "--model", "m", "--every", "9s", "--frames", "2"],
+            2,
+            "together with --every needs --memory fr",
+        ),
     ],
 )
 def test_wrong_arguments_are_one_line(
@@ -273,10 +281,10 @@ def test_what_an_address_leads_to_decides_whether_every_is_wanted(
 ) -> None:
     served = ["?", "--server", "http://127.0.0.1:9", "--model", "tiny"]
     assert main(["ask", f"http://127.0.0.1:{mjpeg.port}/stream?rate=25", *served]) == 1
-    assert "is a live source; --every 10s asks about its latest frames" in line(capsys)
+    assert "is a live source; use --every 10s to ask about its latest frames" in line(capsys)
     files = server("files.py", "sample_videos")
     assert main(["ask", f"http://127.0.0.1:{files.port}/ranges/tree.mp4", *served, "--every", "1s"]) == 1
-    assert "is not live, and --every is for live sources; leave it out" in line(capsys)
+    assert "is not a live source, and --every is for live sources only" in line(capsys)
 
 
 def test_a_live_source_is_asked_about_again_until_ctrl_c(chat: ChatServer, mjpeg: Any, start: Any) -> None:

@@ -23,7 +23,7 @@ def test_the_oldest_frames_leave_for_the_limit_and_the_latest_one_stays() -> Non
     for second, (name, cost) in enumerate([("a", 10), ("b", 10), ("c", 9), ("d", 40)]):
         frames.add(second, cost, 100, name)
         assert frames.shown == [["a"], ["a", "b"], ["b", "c"], ["d"]][second]
-    assert str(frames.account()).endswith("40 of 100 language-model tokens (40.0%); earlier frames exceed --limit")
+    assert str(frames.account()).endswith("40 of 100 language-model tokens (40.0%); earlier frames left out by --limit")
 
 
 @pytest.mark.parametrize("scenes", [False, True])
@@ -45,4 +45,4 @@ def test_the_oldest_scene_leaves_first() -> None:
         made = selection_of(64, 32, [(1, 16, 16), (1, 48, 16), (0, 8, 8)][: 2 + index % 2])
         tokens.add(replace(made, index=index, time=float(index), keyframe="cut"))
     assert [shown.index for shown in tokens.shown] == [0, 1, 2, 3][1:]  # 6 + 5 + 6 tokens, and 5 more are too many
-    assert str(tokens.account()).endswith("; some that show little exceed --limit")
+    assert str(tokens.account()).endswith("; tokens that cover little left out by --limit")

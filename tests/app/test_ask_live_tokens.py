@@ -129,8 +129,8 @@ def test_a_long_file_stays_within_the_limit(
         assert main(["ask", *asked, "--frames", "40"]) == 0
     assert all(limit / 6 < turn.length <= limit - 20 for turn in turns)
     stream, frame = (line for line in capsys.readouterr().err.splitlines() if "frames" in line)
-    assert stream.endswith("; some that show little exceed --limit") == (limit == 500)
-    assert frame.endswith("; earlier frames exceed --limit")
+    assert stream.endswith("; tokens that cover little left out by --limit") == (limit == 500)
+    assert frame.endswith("; earlier frames left out by --limit")
 
 
 def test_with_frame_memory_each_frame_is_given_whole(

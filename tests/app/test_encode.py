@@ -150,7 +150,7 @@ def test_an_output_must_hold_them(
 @pytest.mark.parametrize(
     ("config", "code", "said"),
     [
-        (None, 2, "holds no config.json, so no model of transformers"),
+        (None, 2, "has no config.json, so it is not a transformers model"),
         ('{"model_type": "llava"}', 1, "models of type 'llava' do not fit; those of qwen2_vl, "),
         ("{", 1, "cannot be loaded: config.json: Expecting property name"),
         ('{"model_type": "qwen2_5_vl"}', 1, "cannot be loaded"),

@@ -98,7 +98,7 @@ def test_live_drops_no_picture_of_a_film_but_names_run(foveate: Any, host: str, 
     file = tmp_path / "tokens.jsonl"
     code, out, err = foveate("live", f"http://{host}/ranges/a%20film.mp4", "-q", "-o", str(file))
     assert (code, out) == (1, "")
-    assert "a file, which has an end; give it to foveate run" in err
+    assert "a file, not a live source; give it to foveate run" in err
     assert err.count("\n") == 1
     assert not file.exists()
 
@@ -132,7 +132,7 @@ def test_file_addresses_are_paths(foveate: Any, films: Path, tmp_path: Path) -> 
     [
         ("s3://user:geheim77@bucket/a.mp4", "give a presigned https:// address"),
         ("gs://bucket/a.mp4", "give a presigned https:// address"),
-        ("sftp://user:geheim77@host/a.mp4", "fetch the file first (sftp)"),
+        ("sftp://user:geheim77@host/a.mp4", "download the file first (sftp)"),
         ("gopher://host/a", "give one that begins with http://"),
     ],
 )

@@ -654,7 +654,7 @@ def test_a_page_whose_token_is_no_longer_known_says_so(start: Any, mjpeg: Any, p
     page.goto(live.url + f"?token={TOKEN}")
     shown(page)
     page.context.clear_cookies()
-    page.locator("#state").get_by_text("wants its token").wait_for()
+    page.locator("#state").get_by_text("needs its access token").wait_for()
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_every_nth_where_pictures_were_dropped() -> None:
 
 @pytest.mark.parametrize("asked", [{"start": 1.0}, {"end": 5.0}])
 def test_a_part_of_a_live_source_is_refused(asked: dict[str, float]) -> None:
-    with pytest.raises(SettingsError, match="are for files: a live source is read from now on"):
+    with pytest.raises(SettingsError, match="are for files; a live source is read from now on"):
         Looks(SourceSettings(**asked))
 
 

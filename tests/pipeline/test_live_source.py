@@ -353,5 +353,5 @@ def test_a_server_that_sends_by_tcp_only(rtsp: Any) -> None:
 
 
 def test_an_unknown_kind_of_address() -> None:
-    with pytest.raises(SourceError, match="sftp:// cannot be read; fetch the file first"):
+    with pytest.raises(SourceError, match="sftp:// cannot be read; download the file first"):
         opened("sftp://127.0.0.1/a.mp4")

@@ -368,7 +368,7 @@ def test_frames_are_looked_at_as_those_of_a_file(sampling: dict[str, Any], expec
 
 
 def test_a_span_behind_the_end_is_told(pictures: list[Picture]) -> None:
-    with pytest.raises(SourceError, match=r"^<frames>: nothing is shown at 9 s or later; "):
+    with pytest.raises(SourceError, match=r"^<frames>: there is no frame at 9 s or later; "):
         open_stream(pictures, engine="cpu", source={"start": 9})
 
 

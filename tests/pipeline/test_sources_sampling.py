@@ -335,8 +335,8 @@ def test_frames_counts_those_that_are_looked_at(file: Callable[[str], tuple[Path
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"start": 100}, "nothing is shown at 100 s or later"),
-        ({"start": 4}, "nothing is shown at 4 s or later"),
+        ({"start": 100}, "there is no frame at 100 s or later"),
+        ({"start": 4}, "there is no frame at 4 s or later"),
         ({"start": -100, "end": -99}, "nothing is between start and end, 0 s and 0 s of it"),
         ({"start": 3, "end": -2}, "nothing is between start and end, 3 s and 2 s of it"),
     ],
@@ -357,10 +357,10 @@ def test_a_time_from_an_end_that_is_not_known(file: Callable[[str], tuple[Path, 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"start": 5, "end": 5}, "source.end must be behind source.start, 5 s, got 5 s"),
-        ({"start": -1, "end": -2}, "source.end must be behind source.start, -1 s, got -2 s"),
-        ({"end": 0}, "source.end must be behind source.start, 0 s, got 0 s"),
-        ({"fps": 1, "every": 2}, "source.fps and source.every exclude each other; give one of them"),
+        ({"start": 5, "end": 5}, "source.end must be after source.start, 5 s, got 5 s"),
+        ({"start": -1, "end": -2}, "source.end must be after source.start, -1 s, got -2 s"),
+        ({"end": 0}, "source.end must be after source.start, 0 s, got 0 s"),
+        ({"fps": 1, "every": 2}, "source.fps and source.every cannot be combined; give one of them"),
         ({"start": "1:75"}, "source.start must be a time such as 12.5 or 1:02:03.5, got '1:75'"),
         ({"start": True}, "source.start must be a time such as 12.5 or 1:02:03.5, got True"),
         ({"start": float("nan")}, "source.start must be a finite number, got nan"),

@@ -152,7 +152,7 @@ def test_a_detector_that_fails_is_told_once_and_ends_nothing(
     stand_in.faults = 100
     with caplog.at_level(logging.WARNING, "foveate"):
         failing = list(chosen(frames(5)))
-    assert caplog.messages == ["the text detector failed: out of memory; what it found before is carried on"]
+    assert caplog.messages == ["the text detector failed: out of memory; its earlier results stay in use"]
     assert [selection.extras["text_age"] for selection in failing] == [None] * 5
     assert all(len(selection) for selection in failing)
 

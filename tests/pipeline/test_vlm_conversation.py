@@ -267,7 +267,7 @@ def test_linear_attention_and_windows_cannot_take_a_turn_back(family: str, merge
     with pytest.raises(RuntimeError, match="the third run") as told:
         talk.ask([], "and?", **TALK, logits_processor=[FailingAt(3)])
     assert "start a new conversation" in told.value.__notes__[0]
-    with pytest.raises(RuntimeError, match="an earlier turn failed and cannot be taken back"):
+    with pytest.raises(RuntimeError, match="an earlier turn failed and cannot be undone"):
         talk.ask([], "and?", **TALK)
 
 

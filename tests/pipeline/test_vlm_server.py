@@ -102,7 +102,7 @@ def test_what_does_not_pass_is_told_after_four_tries() -> None:
     [
         ("400", "400 Bad Request: the reason of 400 in two lines"),
         ("401", "401 Unauthorized: the reason of 401 in two lines; set the environment variable OPENAI_API_KEY"),
-        ("garbage", "does not answer in OpenAI's protocol but with 'hello, this is a printer'"),
+        ("garbage", "is not an OpenAI-compatible API: it answered 'hello, this is a printer'"),
         ("error", "it reports: out of memory"),
         ("empty", "it answered nothing"),
     ],
@@ -117,7 +117,7 @@ def test_an_answer_that_breaks_off_is_told_and_not_asked_for_again() -> None:
     with ChatServer("cut") as server:
         pieces = client(server)[0].stream(FRAMES, "?")
         assert next(pieces) == WORDS[0]
-        with pytest.raises(ModelError, match="the answer broke off after 4 characters"):
+        with pytest.raises(ModelError, match="the answer was cut off after 4 characters"):
             next(pieces)
     assert server.tries == 1
 

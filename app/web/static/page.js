@@ -80,7 +80,7 @@ async function refresh() {
   const before = answered;
   try {
     const reply = await fetch("/status");
-    if (reply.status === 401) return lost("Foveate wants its token: open this page with ?token=... once more");
+    if (reply.status === 401) return lost("this page needs its access token: open it with ?token=... again");
     if (!reply.ok) throw new Error(reply.statusText);
     const { sources, token_colours } = await reply.json();
     colours = token_colours;

@@ -82,10 +82,10 @@ class RemoteFeed(ContainerFeed):
             raise SourceError(f"{self.name}: {file.failure or 'the file is empty; check the address'}")
         if file.index_is_last and file.total is None:
             raise SourceError(
-                f"{self.name}: its index comes last, and the server does not tell where; fetch the file first"
+                f"{self.name}: its index comes last, and the server does not tell where; download the file first"
             )
         if self._composed():
-            raise SourceError(f"{self.name}: a picture that is put together from others; fetch the file first")
+            raise SourceError(f"{self.name}: a picture that is composed of others; download the file first")
 
     def _composed(self) -> bool:
         """Whether it is a HEIF picture made from others, which are found by their places in the file."""
@@ -133,7 +133,7 @@ class RemoteFeed(ContainerFeed):
         except (SourceError, OSError):  # one connection at a time, perhaps
             return None
         if edited:
-            raise SourceError(f"{self.name}: an edit list that is followed in files on disk only; fetch the file first")
+            raise SourceError(f"{self.name}: its edit list is supported in files on disk only; download the file first")
         return crop
 
     def packets(self) -> Iterator[Packet[VideoStream]]:

@@ -100,7 +100,7 @@ class RemoteFile(io.RawIOBase):
                 if piece or self.total is None:
                     self._place += len(piece)
                     return piece
-                error = ServerError("the server hung up", passing=True)
+                error = ServerError("the server closed the connection", passing=True)
             except ServerError as refused:
                 error = refused
             except Exception as broken:  # noqa: BLE001 - of sockets, TLS and two protocols
@@ -124,7 +124,7 @@ class RemoteFile(io.RawIOBase):
         while self._place < self._position:
             skipped = self._reply.read(min(_NEAR, self._position - self._place))
             if not skipped:
-                raise ServerError("the server hung up", passing=True)
+                raise ServerError("the server closed the connection", passing=True)
             self._place += len(skipped)
         return self._reply
 
@@ -132,7 +132,7 @@ class RemoteFile(io.RawIOBase):
         self._drop()
         self._restarts += not self.parts
         if self._restarts > _RESTARTS:
-            raise ServerError("the server sends whole files only, and this one has to be read back and forth")
+            raise ServerError("the server cannot send parts of a file, which this one needs")
         reply = self._server.ask(self._position if self.parts else 0)
         if (reply.total, reply.version) != (self.total, self._version) or reply.begin > self._position:
             reply.close()

@@ -28,7 +28,7 @@ class FtpServer:
         self._user, self._password = unquote(parts.username or "anonymous"), unquote(parts.password or "")
         self._path = unquote(parts.path.removeprefix("/"))  # below the folder of the user (RFC 1738, 3.2.2)
         if not self._path.isprintable():
-            raise ServerError("not an address; a file's name holds no control characters")
+            raise ServerError("not an address; file names have no control characters")
         self._limit = network.connect_timeout
 
     def ask(self, begin: int) -> Reply:
@@ -64,7 +64,7 @@ class FtpServer:
         if isinstance(error, TimeoutError):
             return ServerError(f"no answer within {self._limit:g} s; check the address", passing=True)
         reason = (error.strerror or "").lower() if isinstance(error, OSError) else ""
-        return ServerError(f"{reason or 'the server hung up'}; check the address", passing=True)
+        return ServerError(f"{reason or 'the server closed the connection'}; check the address", passing=True)
 
 
 def _size(session: ftplib.FTP, path: str) -> int | None:

@@ -34,7 +34,7 @@ _REASONS = {
     404: "there is no such file on the server; check the address",
     410: "there is no such file on the server any more; check the address",
 }
-_REASONS |= dict.fromkeys((301, 302, 303, 307, 308), "the server leads in a circle; check the address")
+_REASONS |= dict.fromkeys((301, 302, 303, 307, 308), "the server redirects in a circle; check the address")
 _UNQUOTED = "/%:=&?~+!$,;'@()*[]"
 
 
@@ -106,7 +106,7 @@ class _SafeRedirects(HTTPRedirectHandler):
         """The request that follows. Raises URLError."""
         leads = urlsplit(newurl).scheme.lower()
         if leads not in ("http", "https") or (req.type == "https" and leads == "http"):
-            raise URLError(f"the server leads from {req.type}:// to {leads}://, which is not followed")
+            raise URLError(f"the server redirects from {req.type}:// to {leads}://, which is not followed")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

@@ -67,7 +67,7 @@ def test_the_prompt(file: Path) -> None:
         ({**PLAIN, "answer": "She"}, "its answer must be a letter from A to B, got 'She'"),
         ({**MVBENCH, "answer": "Left."}, "its answer must be one of its candidates, got 'Left.'"),
         ({**PLAIN, "video": "gone.mp4"}, "gone.mp4'; --videos DIR says where the videos are"),
-        ({**MVBENCH, "end": 1}, "end must be behind start, 1.5 s, got 1 s"),
+        ({**MVBENCH, "end": 1}, "end must be after start, 1.5 s, got 1 s"),
         ({**MVBENCH, "start": "1"}, "start must be seconds from 0 on, got '1'"),
     ],
 )
