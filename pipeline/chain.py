@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from foveate.pipeline.channel import END, Cancelled
+from foveate.pipeline.bounded_queue import END, Cancelled
 from foveate.pipeline.timing import StageClock, Turns
 
 
@@ -15,7 +15,7 @@ from foveate.pipeline.timing import StageClock, Turns
 class Stage:
     """A generator over its upstream.
 
-    ``depth``: how many items the channel behind it holds, where the next stage has another thread.
+    ``depth``: how many items the queue behind it holds, where the next stage has another thread.
     """
 
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from foveate.pipeline.channel import Cancelled
+from foveate.pipeline.bounded_queue import Cancelled
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import FrameView, SourceInfo
 from foveate.pipeline.keywords import SettingsKeywords

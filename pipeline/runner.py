@@ -1,4 +1,4 @@
-"""Runs stages in threads, joined by bounded channels, and ends them on every way out."""
+"""Runs stages in threads, joined by bounded queues, and ends them on every way out."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from foveate.pipeline.bounded_queue import END, BoundedQueue, Cancelled
 from foveate.pipeline.chain import Chain, Stage
-from foveate.pipeline.channel import END, Cancelled, Channel
 from foveate.pipeline.timing import StageClock, StageReport
 
 _PATIENCE = 10.0  # seconds that stages get to end; finishing a video file takes a while
@@ -37,7 +37,7 @@ class Runner:
     that many are on their way, the one that the caller works on included. ``interrupt`` is called, from any thread and
     any number of times, when all stages shall end: it ends a wait inside the first stage.
 
-    Raises ValueError for no stages, a thread without one, or a channel that cannot be.
+    Raises ValueError for no stages, a thread without one, or a depth below 1.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class Runner:
     ) -> None:
         if not threads or not all(threads):
             raise ValueError("each thread must have at least one stage, and there must be at least one thread")
-        self._channels = [Channel(stages[-1].depth) for stages in threads]
+        self._queues = [BoundedQueue(stages[-1].depth) for stages in threads]
         self._clocks = [[StageClock(stage.name) for stage in stages] for stages in threads]
-        self._flight = None if in_flight is None else Channel(in_flight)  # holds a mark for each item on its way
-        everything = self._channels if self._flight is None else [*self._channels, self._flight]
+        self._flight = None if in_flight is None else BoundedQueue(in_flight)  # holds a mark for each item on its way
+        everything = self._queues if self._flight is None else [*self._queues, self._flight]
         self._failures = _Failures(everything, interrupt)
         crew = [self._thread(position, stages) for position, stages in enumerate(threads)]
         self._crew = _Crew(everything, crew, interrupt)
@@ -65,7 +65,7 @@ class Runner:
         self._started = True
         try:
             self._crew.start()
-            while (item := self._channels[-1].get()) is not END:
+            while (item := self._queues[-1].get()) is not END:
                 yield item
                 del item
                 if self._flight is not None:
@@ -106,9 +106,9 @@ class Runner:
             self._failures.note_on(error)
 
     def _thread(self, position: int, stages: Sequence[Stage]) -> threading.Thread:
-        upstream = self._channels[position - 1] if position else None
+        upstream = self._queues[position - 1] if position else None
         flight = None if position else self._flight
-        work = _Work(stages, upstream, self._channels[position], self._clocks[position], self._failures, flight)
+        work = _Work(stages, upstream, self._queues[position], self._clocks[position], self._failures, flight)
         # Daemon, so that a decoder that never returns cannot keep the process from ending.
         name = "foveate-" + "-".join(stage.name for stage in stages)
         return threading.Thread(target=work.run, name=name, daemon=True)
@@ -117,23 +117,23 @@ class Runner:
 class _Failures:
     """The first error of any stage, until it is thrown; later ones become notes on it."""
 
-    def __init__(self, channels: Sequence[Channel], interrupt: Callable[[], None] | None) -> None:
-        self._channels = channels
+    def __init__(self, queues: Sequence[BoundedQueue], interrupt: Callable[[], None] | None) -> None:
+        self._queues = queues
         self._interrupt = interrupt
         self._lock = threading.Lock()
         self._first: BaseException | None = None
         self._thrown = False
 
     def add(self, name: str, error: BaseException) -> None:
-        """Keep or note ``error``, and cancel all channels."""
+        """Keep or note ``error``, and cancel all queues."""
         with self._lock:
             if self._first is None:
                 error.add_note(f"in stage {name}")
                 self._first = error
             elif error is not self._first:
                 self._first.add_note(f"then in stage {name}: {type(error).__name__}: {error}")
-        for channel in self._channels:
-            channel.cancel()
+        for queue in self._queues:
+            queue.cancel()
         if self._interrupt is not None:
             self._interrupt()
 
@@ -153,14 +153,14 @@ class _Failures:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What one thread does: a chain of stages between two channels."""
+    """What one thread does: a chain of stages between two queues."""
 
     stages: Sequence[Stage]
-    upstream: Channel | None
-    out: Channel
+    upstream: BoundedQueue | None
+    out: BoundedQueue
     clocks: Sequence[StageClock]
     failures: _Failures
-    flight: Channel | None
+    flight: BoundedQueue | None
 
     def run(self) -> None:
         chain = Chain(self.stages, self.clocks, self._received())
@@ -197,15 +197,15 @@ class _Work:
 
 
 class _Crew:
-    """The channels and threads of one Runner, and how they end. Knows nothing of the Runner itself."""
+    """The queues and threads of one Runner, and how they end. Knows nothing of the Runner itself."""
 
     def __init__(
         self,
-        channels: Sequence[Channel],
+        queues: Sequence[BoundedQueue],
         threads: Sequence[threading.Thread],
         interrupt: Callable[[], None] | None,
     ) -> None:
-        self._channels = channels
+        self._queues = queues
         self._threads = threads
         self._interrupt = interrupt
         self._told: float | None = None  # when the threads were first told to stop
@@ -216,14 +216,14 @@ class _Crew:
             thread.start()
 
     def cancel(self) -> None:
-        """Cancel all channels, and what the first stage waits for."""
-        for channel in self._channels:
-            channel.cancel()
+        """Cancel all queues, and what the first stage waits for."""
+        for queue in self._queues:
+            queue.cancel()
         if self._interrupt is not None:
             self._interrupt()
 
     def end(self) -> None:
-        """Cancel all channels and join all threads, the reader last. Their time runs from the first call."""
+        """Cancel all queues and join all threads, the reader last. Their time runs from the first call."""
         self.cancel()
         first = self._told is None
         self._told = self._told or time.monotonic()

@@ -15,7 +15,7 @@ PIPELINE = (
     ("foundations", "errors extras npz plugins small_files timecode"),
     ("frames and geometry", "channels colour flow frames geometry phrase quadtree selection"),
     ("settings", "keywords layouts settings"),
-    ("threads", "chain channel runner timing"),
+    ("threads", "bounded_queue chain runner timing"),
     ("C kernels", "native"),
     ("sources", "sources"),
     ("queries", "query"),

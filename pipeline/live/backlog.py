@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from foveate.pipeline.channel import Channel
+from foveate.pipeline.bounded_queue import BoundedQueue
 from foveate.pipeline.live.ledger import Ledger
 
 FEW = 3  # pictures that may wait for a reader who is too slow for good
@@ -20,8 +20,8 @@ _PATIENCE = 1.0  # seconds that the reader gets to catch up
 _OLDEST = 0.35  # seconds that a picture may wait meanwhile
 
 
-class Backlog(Channel):
-    """A Channel that drops the oldest item where the reader is too slow or pauses, and tells the ledger."""
+class Backlog(BoundedQueue):
+    """A BoundedQueue that drops the oldest item where the reader is too slow or pauses, and tells the ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(FEW)
@@ -36,7 +36,7 @@ class Backlog(Channel):
         """Let as many items of ``size`` bytes wait as memory allows. Never fewer than before."""
         most = min(_MOST, _BYTES // max(1, size))
         for _ in range(most - self._most):
-            self._places.put(None)
+            self._slots.put(None)
         self._most = max(self._most, most)
 
     def keep_all(self) -> None:

@@ -1,7 +1,7 @@
 """One connection to a live source: opened, decoded and closed by a thread of its own.
 
 No call inside libav can be ended from outside before its time limit. So nobody waits for that thread: whoever reads
-waits at a channel, and a connection that is given up ends by itself when its call returns.
+waits at a queue, and a connection that is given up ends by itself when its call returns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from av.video.frame import VideoFrame
 
-from foveate.pipeline.channel import Cancelled, Channel
+from foveate.pipeline.bounded_queue import BoundedQueue, Cancelled
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.live.allocator import give_back
@@ -39,7 +39,7 @@ class Arrival(NamedTuple):
 
 
 class Connection:
-    """Starts to connect at once. ``channel`` carries Arrivals, and ends when the connection does."""
+    """Starts to connect at once. ``queue`` carries Arrivals, and ends when the connection does."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class Connection:
         earlier: Connection | None = None,
     ) -> None:
         """``earlier``: the connection before, which was left. What of HLS that brought is not brought again."""
-        self.channel = Backlog(ledger) if live.policy == "latest" else Channel(_EVERY_DEPTH)
+        self.queue = Backlog(ledger) if live.policy == "latest" else BoundedQueue(_EVERY_DEPTH)
         self.feed: LiveFeed | None = None  # set before the first Arrival
-        self.error: Exception | None = None  # why it could not be opened or decoded; set before the channel ends
+        self.error: Exception | None = None  # why it could not be opened or decoded; set before the queue ends
         self._ledger = ledger
         self._began: float | None = None  # when its first picture came, seconds by time.monotonic()
         self._latest = 0.0  # the same of its latest picture
@@ -80,7 +80,7 @@ class Connection:
     def leave(self, patience: float = 0.0) -> None:
         """Want no more pictures. Waits at most ``patience`` seconds for the thread to end. From any thread."""
         self._left = True
-        self.channel.cancel()
+        self.queue.cancel()
         self._thread.join(patience)
 
     def _run(self) -> None:
@@ -90,11 +90,11 @@ class Connection:
                 self._decode(feed)
         except Cancelled:
             pass
-        except Exception as error:  # noqa: BLE001 - it goes to the thread that reads the channel
+        except Exception as error:  # noqa: BLE001 - it goes to the thread that reads the queue
             self.error = error
         finally:
             give_back()
-            self.channel.close()
+            self.queue.close()
 
     def _decode(self, feed: LiveFeed) -> None:
         tick, pace = float(feed.time_base), Pace()
@@ -111,16 +111,16 @@ class Connection:
             self._hand_on(picture, stamp)
 
     def _make_room(self, picture: VideoFrame, finite: bool) -> None:
-        if isinstance(self.channel, Backlog):
-            self.channel.allow(sum(plane.buffer_size for plane in picture.planes))
+        if isinstance(self.queue, Backlog):
+            self.queue.allow(sum(plane.buffer_size for plane in picture.planes))
             if finite:
-                self.channel.keep_all()
+                self.queue.keep_all()
 
     def _hand_on(self, picture: VideoFrame, stamp: float | None) -> None:
         if self._left:  # it would be counted, and nobody would ever get it
             raise Cancelled
-        self.channel.put(Arrival(picture, self._ledger.receive(), stamp, self._latest))
+        self.queue.put(Arrival(picture, self._ledger.receive(), stamp, self._latest))
 
     def next(self, limit: float) -> Any:
         """The next Arrival, or END. Raises TimeoutError after ``limit`` seconds, and Cancelled."""
-        return self.channel.get(limit)
+        return self.queue.get(limit)

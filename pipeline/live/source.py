@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from foveate.pipeline.channel import END, Cancelled
+from foveate.pipeline.bounded_queue import END, Cancelled
 from foveate.pipeline.errors import FoveateError, SourceError
 from foveate.pipeline.frames import Damage, Frame, Moment, SourceInfo
 from foveate.pipeline.live.backoff import Backoff
@@ -68,7 +68,7 @@ class LiveSource:
     def status(self) -> Status:
         """How it fares, also while nobody takes its pictures."""
         status, connection, ledger = self._board.status, self._connection, self.ledger
-        if status.state == "streaming" and connection is not None and not connection.channel.full:
+        if status.state == "streaming" and connection is not None and not connection.queue.full:
             arrived = ledger.arrived or status.since
             if time.monotonic() - arrived > self._live.stall_timeout:
                 reason = f"no picture for {self._live.stall_timeout:g} s"

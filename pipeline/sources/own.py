@@ -9,7 +9,7 @@ from itertools import chain, islice
 from numbers import Real
 from typing import Any, Final
 
-from foveate.pipeline.channel import END, Channel
+from foveate.pipeline.bounded_queue import END, BoundedQueue
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.frames import Damage, Frame, SourceInfo
 from foveate.pipeline.settings import SourceSettings, shown_value
@@ -154,7 +154,7 @@ class PushedSource:
         self.damage = Damage()
         self.info = SourceInfo(PUSHED, 0, 0, None, None)  # until there is a frame
         self._making = FrameMaker(settings.rate, rated, layout)
-        self._waiting = Channel(1)
+        self._waiting = BoundedQueue(1)
 
     def take(self, picture: object, time: float | None) -> Frame:
         """The next Frame. Raises SourceError for what is none, and counts it as never given."""

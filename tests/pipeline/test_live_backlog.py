@@ -1,4 +1,4 @@
-"""The channel of live pictures: bursts are kept, a standing backlog is dropped."""
+"""The queue of live pictures: bursts are kept, a standing backlog is dropped."""
 
 from __future__ import annotations
 
@@ -18,95 +18,95 @@ class Clock:
 
 def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
     clock = Clock()
-    channel = Backlog(Ledger(clock))
-    channel.allow(SMALL)
+    queue = Backlog(Ledger(clock))
+    queue.allow(SMALL)
     got = []
     for number in range(30):  # all at once: the reader was busy
-        channel.put(number)
+        queue.put(number)
     for number in range(30, 80):
         clock.now += 0.04  # five are taken in the time in which one comes
-        got += [channel.get() for _ in range(min(5, number - len(got)))]
-        channel.put(number)
+        got += [queue.get() for _ in range(min(5, number - len(got)))]
+        queue.put(number)
     assert got == list(range(len(got)))
     assert len(got) > 70
-    assert channel.dropped == 0
+    assert queue.dropped == 0
 
 
 def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
     """A picture each 40 ms, taken every 200 ms: for good, a picture has waited for at most 3 of 40 ms."""
     clock = Clock()
-    channel = Backlog(Ledger(clock))
-    channel.allow(SMALL)
+    queue = Backlog(Ledger(clock))
+    queue.allow(SMALL)
     ages = []
     for number in range(500):
-        channel.put((number, clock.now))
+        queue.put((number, clock.now))
         clock.now += 0.04
         if number % 5 == 4:
-            ages.append(clock.now - channel.get()[1])
+            ages.append(clock.now - queue.get()[1])
     assert max(ages) <= 0.35 + 0.04 + 1e-9  # while it may still have been a burst
     assert max(ages[6:]) <= 3 * 0.04 + 1e-9
-    assert channel.dropped == 500 - len(ages) - 2  # two wait
+    assert queue.dropped == 500 - len(ages) - 2  # two wait
 
 
 def test_one_who_is_barely_quick_enough_loses_nothing() -> None:
     """Nine at once, then one every 40 ms, of which each is taken after 25 ms: it takes 0.6 s until none waits."""
     clock = Clock()
-    channel = Backlog(Ledger(clock))
-    channel.allow(SMALL)
+    queue = Backlog(Ledger(clock))
+    queue.allow(SMALL)
     for number in range(9):
-        channel.put(number)
+        queue.put(number)
     got = []
     for step in range(5, 700, 5):  # milliseconds
         clock.now = 100.0 + step / 1000
         if step % 25 == 0 and len(got) < 9 + (step - 1) // 40:
-            got.append(channel.get())
+            got.append(queue.get())
         if step % 40 == 0:
-            channel.put(8 + step // 40)
+            queue.put(8 + step // 40)
     assert got == list(range(len(got)))
     assert len(got) == 9 + 699 // 40 - 1
-    assert channel.dropped == 0
+    assert queue.dropped == 0
 
 
 def test_one_who_caught_up_has_patience_again() -> None:
     clock = Clock()
-    channel = Backlog(Ledger(clock))
-    channel.allow(SMALL)
-    channel.put(0)
+    queue = Backlog(Ledger(clock))
+    queue.allow(SMALL)
+    queue.put(0)
     clock.now += 5.0  # nothing was taken
     for number in range(1, 6):
-        channel.put(number)
-    assert channel.dropped == 3
-    assert [channel.get() for _ in range(3)] == [3, 4, 5]
+        queue.put(number)
+    assert queue.dropped == 3
+    assert [queue.get() for _ in range(3)] == [3, 4, 5]
     for number in range(6, 16):
-        channel.put(number)
-    assert channel.dropped == 3
+        queue.put(number)
+    assert queue.dropped == 3
 
 
 def test_large_pictures_are_few() -> None:
-    channel = Backlog(Ledger(Clock()))
-    channel.allow(LARGE)
+    queue = Backlog(Ledger(Clock()))
+    queue.allow(LARGE)
     for number in range(10):
-        channel.put(number)
-    assert channel.dropped == 7
+        queue.put(number)
+    assert queue.dropped == 7
 
 
 def test_what_nobody_took_because_of_a_pause_is_no_loss() -> None:
     """A picture each 40 ms for 10 s, of which none is taken; then all are taken."""
     clock = Clock()
     ledger = Ledger(clock)
-    channel = Backlog(ledger)
-    channel.allow(SMALL)
+    queue = Backlog(ledger)
+    queue.allow(SMALL)
     ledger.pause()
     for number in range(250):
-        channel.put(number)
+        queue.put(number)
         clock.now += 0.04
     assert (ledger.dropped, ledger.skipped) == (0, 247)
     ledger.resume()
-    got = [channel.get() for _ in range(3)]
+    got = [queue.get() for _ in range(3)]
     for number in range(250, 300):
         clock.now += 0.04
-        channel.put(number)
-        got.append(channel.get())
+        queue.put(number)
+        got.append(queue.get())
     assert got == list(range(247, 300))
     assert (ledger.dropped, ledger.skipped) == (0, 247)
 
@@ -114,12 +114,12 @@ def test_what_nobody_took_because_of_a_pause_is_no_loss() -> None:
 def test_a_reader_who_is_too_slow_after_a_pause_is_told_so() -> None:
     clock = Clock()
     ledger = Ledger(clock)
-    channel = Backlog(ledger)
+    queue = Backlog(ledger)
     ledger.pause()
-    channel.put(0)
+    queue.put(0)
     clock.now += 5.0
     ledger.resume()
     for number in range(1, 10):
         clock.now += 0.04
-        channel.put(number)
+        queue.put(number)
     assert (ledger.dropped, ledger.skipped) == (6, 1)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foveate.pipeline.bounded_queue import BoundedQueue, Cancelled
 from foveate.pipeline.chain import Stage
-from foveate.pipeline.channel import Cancelled, Channel
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.timing import RECENT, StageClock
 
@@ -339,21 +339,21 @@ def test_back_pressure_bounds_what_is_in_flight(depth: int) -> None:
         for taken in range(1, 20):
             next(items)
             time.sleep(0.005)
-            # Each channel holds `depth`, and each stage one more in its hands.
+            # Each queue holds `depth`, and each stage one more in its hands.
             assert probe.made - taken <= 3 * (depth + 1)
         wait_until(lambda: probe.made - 19 == 3 * (depth + 1))
         time.sleep(0.05)
         assert probe.made - 19 == 3 * (depth + 1)
 
 
-def test_a_cancelled_channel_refuses_both_sides() -> None:
-    channel = Channel(1)
-    channel.put(0)
-    channel.cancel()
+def test_a_cancelled_queue_refuses_both_sides() -> None:
+    queue = BoundedQueue(1)
+    queue.put(0)
+    queue.cancel()
     with pytest.raises(Cancelled):
-        channel.put(1)
+        queue.put(1)
     with pytest.raises(Cancelled):
-        channel.get()
+        queue.get()
 
 
 def test_the_times_say_which_stage_is_slow() -> None:

@@ -1,4 +1,4 @@
-"""The bounded channel between two threads: waiting and cancelling live here and nowhere else."""
+"""The bounded queue between two threads: all waiting and cancelling between threads is here."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 END: Final = object()  # what get() returns behind the last item
-_WAKE: Final = object()  # ends a wait, so that it looks at the flags
-_GLANCE = 0.5  # seconds after which any wait looks at the flags by itself
+_WAKE: Final = object()  # wakes a waiting thread, so that it checks the flag
+_GLANCE = 0.5  # seconds between checks of the flag while waiting
 
 
 class Cancelled(BaseException):
-    """The channel is no longer served. Not an Exception, so that no stage catches it by accident."""
+    """The queue was cancelled. Not an Exception, so that no stage catches it by accident."""
 
 
-class Channel:
-    """At most ``depth`` items on their way from one thread to one other.
+class BoundedQueue:
+    """Passes items from one thread to another; holds at most ``depth``.
 
-    Built on two C queues, one of items and one of free places, because no Python code then runs with a lock
-    held: a KeyboardInterrupt at any instruction leaves the channel usable by the other side.
+    Built on two C queues, one of items and one of free slots, so that no Python code runs with a lock held: a
+    KeyboardInterrupt at any instruction leaves the queue usable by the other side.
 
     Raises ValueError for a depth below 1.
     """
@@ -29,18 +29,18 @@ class Channel:
             raise ValueError(f"depth must be at least 1, got {depth}")
         self._cancelled = False
         self._items: SimpleQueue[Any] = SimpleQueue()
-        self._places: SimpleQueue[Any] = SimpleQueue()
+        self._slots: SimpleQueue[Any] = SimpleQueue()
         for _ in range(depth):
-            self._places.put(None)
+            self._slots.put(None)
 
     @property
     def full(self) -> bool:
         """Whether there is no room for another item."""
-        return self._places.empty()
+        return self._slots.empty()
 
     def put(self, item: Any) -> None:
         """Append ``item``. Raises Cancelled, at once or while waiting for room."""
-        self._take(self._places)
+        self._take(self._slots)
         self._items.put(item)
 
     def get(self, limit: float | None = None) -> Any:
@@ -49,7 +49,7 @@ class Channel:
         Raises TimeoutError where nothing came for ``limit`` seconds.
         """
         item = self._take(self._items, limit)
-        self._places.put(None)
+        self._slots.put(None)
         return item
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class Channel:
         """End every wait on either side, now and later. From any thread, any number of times."""
         self._cancelled = True
         self._items.put(_WAKE)
-        self._places.put(_WAKE)
+        self._slots.put(_WAKE)
 
     def _take(self, queue: SimpleQueue[Any], limit: float | None = None) -> Any:
         deadline = None if limit is None else time.monotonic() + limit
@@ -78,12 +78,12 @@ class Channel:
                 return item
 
     def _drop_oldest(self) -> bool:
-        """Take the oldest item away; False where there is none, or the channel is cancelled."""
+        """Take the oldest item out; False where there is none, or the queue is cancelled."""
         try:
             oldest = self._items.get_nowait()
-        except Empty:  # the reader has just taken it, and is about to free the place
+        except Empty:  # the reader has just taken it, and is about to free the slot
             return False
         if oldest is _WAKE:
             return False
-        self._places.put(None)
+        self._slots.put(None)
         return True
