@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.query.of_pixels import AttributesOfPixels
+from foveate.cuda.query.pixel_attributes import PixelAttributes
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, PixelState
 from foveate.cuda.updates import update_of
 from foveate.pipeline.cpu.levels import Levels
@@ -37,7 +37,7 @@ class HandOver:
         """Raises EngineError where there is no memory."""
         self._geometry = pixels.geometry
         self._flow_level = plan.settings.cache.flow_level
-        self._attributes = AttributesOfPixels(memory, pixels, slots, stream) if plan.attributes else None
+        self._attributes = PixelAttributes(memory, pixels, slots, stream) if plan.attributes else None
         self._slots = [_slot(memory, pixels) for _ in range(slots)]
         self._copies = [_copies(slot, pixels) for slot in self._slots]
         self._last: State | None = None

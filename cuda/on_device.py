@@ -45,7 +45,7 @@ class OnDevice:
     @property
     def captures(self) -> bool:
         """Whether a graph may replay what ``enqueue`` does."""
-        return self._cascade.asking is None
+        return self._cascade.device_query is None
 
     @property
     def graph_key(self) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ class Work:
         self._pixels.layers.enqueue(self._aside)
         self._follow(stream, self._ahead)
         self._follow(stream, self._beside)
-        if self._cascade.asking is not None:
+        if self._cascade.device_query is not None:
             assert frame is not None
             self._cascade.ask(frame, slot, stream)
         self._cascade.enqueue(stream)

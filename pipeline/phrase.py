@@ -1,4 +1,4 @@
-"""One query as it is written: words, a minus sign before what is not wanted, a weight behind."""
+"""The syntax of a query: words, a minus sign in front for what to avoid, a weight at the end."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import re
 from dataclasses import dataclass
 
 LONGEST = 1_000
-"""Characters of a query that count: it is cut behind them."""
+"""Longest query, in characters: the rest is cut off."""
 HEAVIEST = 10.0
 _SHOWN = 60  # characters of a query in a message
 
 _WEIGHTED = re.compile(
     r"(?P<text>.*\S)\s*:(?P<weight>[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan)", re.DOTALL | re.IGNORECASE
 )
-_MINUS = "-\u2010\u2011\u2012\u2013\u2014\u2212"  # and the hyphens and dashes that editors make of one
+_MINUS = "-\u2010\u2011\u2012\u2013\u2014\u2212"  # and the hyphens and dashes that editors put in its place
 _UNWANTED_WORD = re.compile(rf"\s[{_MINUS}](?P<word>[^\W\d_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Something to look for, or, if ``negative``, to look away from."""
+    """Something to look for, or, if ``negative``, to avoid."""
 
     text: str  # without sign and weight
     weight: float = 1.0  # in (0, HEAVIEST]
     negative: bool = False
-    image: str | None = None  # a picture file that shows it; then the text only names it
+    image: str | None = None  # an example picture; ``text`` is then its name
 
 
 def parse(query: str) -> Phrase:
@@ -52,5 +52,5 @@ def parse(query: str) -> Phrase:
 
 
 def shortened(text: str) -> str:
-    """As much of a text as a line has room for."""
+    """The text, cut to what fits a message."""
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -15,7 +15,7 @@ from foveate.pipeline.cascade.linear_scorer import LinearScorer, read_scorer
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.plugins import load_function
-from foveate.pipeline.relevance.asked import Asked, asked
+from foveate.pipeline.relevance.stream_query import StreamQuery, stream_query
 from foveate.pipeline.settings import QUERY_MAP, Settings
 from foveate.pipeline.text.detector import TextDetector, open_detector
 
@@ -31,7 +31,7 @@ class StreamPlan:
     """The settings of a stream, and what follows from them. None for what they do not ask for."""
 
     settings: Settings
-    queries: Asked | None = None  # where the embedding channels are needed, also while nothing is looked for
+    queries: StreamQuery | None = None  # where the embedding channels are needed, also while nothing is looked for
     scorer: LinearScorer | None = None
     depth: DepthModel | None = None
     detector: TextDetector | None = None  # makes the channel "text", instead of the strokes
@@ -42,7 +42,7 @@ class StreamPlan:
 def plan_stream(settings: Settings, processors: int | None = None) -> StreamPlan:
     """The plan for ``settings`` on a machine with so many processors. Default: this machine's.
 
-    Raises SettingsError, also for a file of weights that cannot be used; EngineError, SourceError as ``asked`` does.
+    Raises SettingsError, also for a file of weights that cannot be used; EngineError, SourceError as ``stream_query``.
     """
     scorer = open_scorer(settings)
     channels = frozenset(settings.maps) | (frozenset() if scorer is None else scorer.channels)
@@ -51,7 +51,7 @@ def plan_stream(settings: Settings, processors: int | None = None) -> StreamPlan
     detects = settings.text == "ocr" and ("text" in channels or of_attributes)
     return StreamPlan(
         settings,
-        asked(settings) if embeds else None,
+        stream_query(settings) if embeds else None,
         scorer,
         None if settings.depth is None else load_function(settings.depth),
         open_detector(settings.ocr) if detects else None,

@@ -11,7 +11,7 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.keywords import overridden
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.relevance.asked import compiled_queries
+from foveate.pipeline.relevance.stream_query import compile_queries
 from foveate.pipeline.settings import Settings
 
 
@@ -52,10 +52,10 @@ class Steering:
         if self._encoder is None:
             raise ValueError("to set a query later, open the stream with a query or with keep_embeddings=True")
         try:
-            compiled = compiled_queries(self._encoder, queries, lenient=self.settings.query_lenient)
+            compiled = compile_queries(self._encoder, queries, lenient=self.settings.query_lenient)
         except SettingsError as error:
             raise ValueError(str(error)) from None
-        self._feedback.set_query(tuple(queries), compiled.program, compiled.ignored)
+        self._feedback.set_query(tuple(queries), compiled.terms, compiled.ignored)
         self._query_notes = compiled.notes
         return compiled.notes
 

@@ -35,8 +35,8 @@ from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.encoder import Compiled, Embedded, View
-from foveate.pipeline.relevance.asked import Asked
+from foveate.pipeline.query.encoder import CompiledQuery, Embedded, EmbedderInput
+from foveate.pipeline.relevance.stream_query import StreamQuery
 from foveate.pipeline.settings import ClipSettings, Settings
 from foveate.pipeline.sources import open_source
 
@@ -85,7 +85,7 @@ def clip_carrying(clip: Clip, way: ClipSettings, frames: int) -> dict[str, Any]:
     probe = _Probe(way)
     source = open_source(str(clip.path), Settings().source)
     settings = Settings(encoder="open_clip", keep_embeddings=True, clip=way)
-    engine = CpuEngine(StreamPlan(settings, Asked(probe, None, {}, ())), Feedback())
+    engine = CpuEngine(StreamPlan(settings, StreamQuery(probe, None, {}, ())), Feedback())
     with closing(source):
         steps = engine.cascade(engine.pyramid(engine.upload(islice(source, frames))))
         count = sum(1 for _ in steps)
@@ -121,9 +121,9 @@ class _Probe:
         self._way = way
         self.seen: list[_Seen] = []
 
-    def compile(self, phrases: Sequence[Phrase]) -> Compiled:
+    def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
         """Nothing is asked in words."""
-        return Compiled(None)
+        return CompiledQuery(None)
 
     def embedder(self, geometry: Geometry) -> _ProbeEmbedder:
         """The one that is probed."""
@@ -138,7 +138,7 @@ class _ProbeEmbedder:
         self._encoder = PatchEncoder()
         self._inner: DenseEmbedder | None = None
 
-    def update(self, view: View) -> Embedded | None:
+    def update(self, view: EmbedderInput) -> Embedded | None:
         """What the inner embedder gives; its answers are compared on the way."""
         rgb = picture_rgb(view.frame)
         vectors = self._encoder.encode_image(rgb, 0)

@@ -22,7 +22,7 @@ from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.phrase import parse
-from foveate.pipeline.query.program import INPUTS, Program, participation, relevance
+from foveate.pipeline.query.terms import INPUTS, QueryTerms, combined_relevance, relevance
 
 _CELLS: Final = (273, 8_160)  # the usual budget; all of a picture of 1080p
 _QUERIES: Final = (1, 2, 10, 100)
@@ -59,26 +59,26 @@ def measure(
 def timed(cells: int, queries: int) -> list[float]:
     """Milliseconds of each run. Raises RedCheckError where the relevance is not what its definition says."""
     phrases = [parse(f"{_WORDS[index % len(_WORDS)]}:{index % 7 + 1}") for index in range(queries)]
-    program = AttributesEncoder().compile(phrases).program
-    assert program is not None, "all words are known"
+    terms = AttributesEncoder().compile(phrases).terms
+    assert terms is not None, "all words are known"
     inputs = np.random.default_rng(1).random((INPUTS, cells), dtype=np.float32)
-    if not np.allclose(relevance(program, inputs), _by_definition(program, inputs), atol=1e-5):
+    if not np.allclose(relevance(terms, inputs), _by_definition(terms, inputs), atol=1e-5):
         raise RedCheckError(f"the relevance of {cells} cells to {queries} queries is wrong")
     samples = []
     for _ in range(_WARM + _RUNS):
         start = time.perf_counter()
-        participation(program, relevance(program, inputs))
+        combined_relevance(terms, relevance(terms, inputs))
         samples.append((time.perf_counter() - start) * 1e3)
     return samples[_WARM:]
 
 
-def _by_definition(program: Program, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
+def _by_definition(terms: QueryTerms, inputs: NDArray[np.float32]) -> NDArray[np.float64]:
     """Of each query the least of its terms, brought into [0, 1]: float64[Q, cells]."""
     values = [
         np.clip(sum(float(w) * row.astype(np.float64) for w, row in zip(weights, inputs, strict=True)) + bias, 0, 1)
-        for weights, bias in zip(program.weights, program.biases, strict=True)
+        for weights, bias in zip(terms.weights, terms.biases, strict=True)
     ]
-    own = [[values[term] for term in np.flatnonzero(program.query == query)] for query in range(len(program.phrases))]
+    own = [[values[term] for term in np.flatnonzero(terms.query == query)] for query in range(len(terms.phrases))]
     return np.array([np.min(terms, axis=0) for terms in own])
 
 

@@ -28,8 +28,8 @@ from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
-from foveate.pipeline.query.encoder import place
-from foveate.pipeline.query.program import COEFFICIENTS, INPUTS, Program, participation, program, relevance
+from foveate.pipeline.query.encoder import cell_positions
+from foveate.pipeline.query.terms import COEFFICIENTS, INPUTS, QueryTerms, combined_relevance, query_terms, relevance
 
 _POINTS: Final = 273
 _TERMS: Final = 4  # of a query: those of an image-text encoder
@@ -60,7 +60,7 @@ def gpu_relevance(
 
 def _case(device: Device, count: int) -> dict[str, Any]:
     rng, geometry, stream = np.random.default_rng(count), Geometry(WIDTH, HEIGHT), device.stream()
-    asked, values = _program(rng, count), rng.normal(0, 1, (COEFFICIENTS, *geometry.grid)).astype(np.float32)
+    asked, values = _random_terms(rng, count), rng.normal(0, 1, (COEFFICIENTS, *geometry.grid)).astype(np.float32)
     memory, relevant = Memory(device), Relevance(device, geometry)
     stack = Texture(device, "stack", geometry.level(2), LAYERS, 3)
     try:
@@ -69,13 +69,13 @@ def _case(device: Device, count: int) -> dict[str, Any]:
         found = memory.array("participation", geometry.grid, np.float32, stream)
         points = memory.array("points", (_POINTS, 2), np.float32, stream)
         points.upload(rng.random((_POINTS, 2), np.float32), stream)
-        taking = memory.array("taking", (_POINTS,), np.float32, stream)
+        combined = memory.array("combined", (_POINTS,), np.float32, stream)
         each = memory.array("each", (_POINTS, count), np.float32, stream)
         for layer in range(place_of("clip0")[0], LAYERS):
             stack.clear(2, layer)
-        relevant.ask(asked, stream)
+        relevant.upload(asked, stream)
         relevant.enqueue(coefficients, found, stream)
-        _check(found.download(stream), asked, np.concatenate([values, place(geometry)]))
+        _check(found.download(stream), asked, np.concatenate([values, cell_positions(geometry)]))
         delay = memory.array("delay", (_DELAY,), np.uint8, stream)
         few = np.ascontiguousarray(rng.normal(0, 1, (INPUTS, _POINTS)), np.float32)
         return {
@@ -87,9 +87,9 @@ def _case(device: Device, count: int) -> dict[str, Any]:
                 device,
                 stream,
                 lambda: delay.fill(0, stream),
-                lambda: relevant.enqueue_at(stack, points, taking, each, stream),
+                lambda: relevant.enqueue_at(stack, points, combined, each, stream),
             ),
-            "cpu_points_ms": _host_time(lambda: participation(asked, relevance(asked, few))),
+            "cpu_points_ms": _host_time(lambda: combined_relevance(asked, relevance(asked, few))),
         }
     finally:
         device.synchronize()
@@ -98,16 +98,16 @@ def _case(device: Device, count: int) -> dict[str, Any]:
         memory.free()
 
 
-def _program(rng: np.random.Generator, count: int) -> Program:
+def _random_terms(rng: np.random.Generator, count: int) -> QueryTerms:
     terms = [
         [(rng.normal(0, 0.4, INPUTS).astype(np.float32), float(rng.normal())) for _ in range(_TERMS)]
         for _ in range(count)
     ]
-    return program([Phrase(f"q{i}", negative=i % 5 == 4) for i in range(count)], terms, "sigmoid")
+    return query_terms([Phrase(f"q{i}", negative=i % 5 == 4) for i in range(count)], terms, "sigmoid")
 
 
-def _check(found: NDArray[np.float32], asked: Program, inputs: NDArray[np.float32]) -> None:
-    wrong = float(np.abs(found - participation(asked, relevance(asked, inputs))).max())
+def _check(found: NDArray[np.float32], asked: QueryTerms, inputs: NDArray[np.float32]) -> None:
+    wrong = float(np.abs(found - combined_relevance(asked, relevance(asked, inputs))).max())
     if not wrong <= _CLOSE:
         raise RedCheckError(f"participation is off by {wrong:g}")
 

@@ -24,7 +24,7 @@ from foveate.cuda.cascade.upper import UpperLevels
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.query.asking import Asking
+from foveate.cuda.query.device_query import DeviceQuery
 from foveate.cuda.state import KEYFRAMES, PixelState
 from foveate.pipeline.cascade.feedback import Fed, Feedback
 from foveate.pipeline.cascade.rate_distortion import prices
@@ -89,7 +89,7 @@ class Cascade:
         self.budget = 0  # instead of the settings'; 0: theirs
         self._fed = Fed(None, False, None)
         self._debt = debt
-        self.asking: Asking | None = None  # where there are queries, or their embeddings are kept
+        self.device_query: DeviceQuery | None = None  # where there are queries, or their embeddings are kept
         self._memory = Memory(device)
         try:
             self._allocate(device, stream)
@@ -106,8 +106,8 @@ class Cascade:
         chosen = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         if self._plan.queries is not None:
             given = self._flow is not None
-            self.asking = Asking(memory, pixels, arrays.flow, self._plan, self._plan.queries, given, stream)
-        conclusion = _conclusion(pixels, arrays, _NEVER if self.asking else _contented(settings))
+            self.device_query = DeviceQuery(memory, pixels, arrays.flow, self._plan, self._plan.queries, given, stream)
+        conclusion = _conclusion(pixels, arrays, _NEVER if self.device_query else _contented(settings))
         self._carry = Carry(device, pixels, arrays, reader, settings, self._flow is not None)
         self.early: tuple[Step, ...] = (
             *([Compare(device, pixels, arrays, reader, settings.change)] if reader else []),
@@ -126,7 +126,7 @@ class Cascade:
             self._strategy,
             self._emit,
         )
-        self._maps = Maps(memory, pixels, arrays, settings, self.asking)
+        self._maps = Maps(memory, pixels, arrays, settings, self.device_query)
         self._told: dict[int, _Told] = {}  # by slot
         self._look_at(None, stream)
 
@@ -155,13 +155,13 @@ class Cascade:
             step.enqueue(stream)
 
     def ask(self, frame: AnyFrame, slot: int, stream: Stream) -> None:
-        """Between ``prepare`` and ``enqueue``, where ``asking`` is: find what takes part in this frame."""
-        assert self.asking is not None
-        taking = self.asking.ask(frame, self._fed, slot, stream)
-        self._carry.ask(taking, self._fed.query_changed)
-        self._emit.ask(taking)
+        """Between ``prepare`` and ``enqueue``, where ``device_query`` is: find what takes part in this frame."""
+        assert self.device_query is not None
+        participation = self.device_query.enqueue(frame, self._fed, slot, stream)
+        self._carry.ask(participation, self._fed.query_changed)
+        self._emit.ask(participation)
         self._maps.ask(slot)
-        self._told[slot] = _Told(taking is not None, self.asking.extras(self._fed))
+        self._told[slot] = _Told(participation is not None, self.device_query.extras(self._fed))
 
     def enqueue(self, stream: Stream) -> None:
         """The frame's other kernels: ``steps``, behind ``prepare``. Neither allocates nor waits: it can be captured."""
@@ -183,8 +183,8 @@ class Cascade:
         x, y, age, score, information, perspective, participation, lod, fresh = columns
         told, geometry = self._told.get(slot, _NOTHING), self._pixels.geometry
         owed = {} if self._debt is None else {"debt": debt, "price": float(prices()[price])}
-        if self.asking is not None:
-            self.asking.arrived(slot)
+        if self.device_query is not None:
+            self.device_query.arrived(slot)
         selection = Selection(
             index=frame.index,
             time=frame.seconds,
@@ -215,7 +215,7 @@ class Cascade:
         arrays = self._arrays
         carried: dict[str, DeviceArray] = {name: arrays.carried(name) for name in MAPS if name in BY_NAME}
         own = {"eccentricity": arrays.eccentricity, "gaze": arrays.gaze, "prev_attention": arrays.prev_attention}
-        return {**carried, **own, **(self.asking.channels() if self.asking else {})}
+        return {**carried, **own, **(self.device_query.channels() if self.device_query else {})}
 
     @property
     def graph_key(self) -> tuple[int, int]:
@@ -238,8 +238,8 @@ class Cascade:
 
     def free(self) -> None:
         """Give all memory back. Nothing enqueued may still run."""
-        if self.asking is not None:
-            self.asking.close()
+        if self.device_query is not None:
+            self.device_query.close()
         self._outlet.free()
         self._memory.free()
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from foveate.cuda.cascade.arrays import MAPS, Arrays
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.query.asking import Asking
+from foveate.cuda.query.device_query import DeviceQuery
 from foveate.cuda.state import GRID_CHANNELS, PixelState
 from foveate.pipeline.cascade.clusters import boundary
 from foveate.pipeline.cascade.temporal import Temporal
@@ -26,13 +26,13 @@ class Maps:
     """Copies the maps that the settings ask for to the host, into one of two slots."""
 
     def __init__(
-        self, memory: Memory, pixels: PixelState, arrays: Arrays, settings: Settings, asking: Asking | None
+        self, memory: Memory, pixels: PixelState, arrays: Arrays, settings: Settings, device_query: DeviceQuery | None
     ) -> None:
-        self._asking = asking
+        self._device_query = device_query
         self._answers: list[dict[str, Map]] = [{} for _ in range(_SLOTS)]  # maps that the host makes, by slot
         self._names = settings.maps
         self._pixels = pixels
-        sources = _sources(pixels, arrays) | (asking.channels() if asking else {})
+        sources = _sources(pixels, arrays) | (device_query.channels() if device_query else {})
         wanted = {_MADE_FROM.get(name, name) for name in self._names if not _answered(name)} - {""}
         if not set(_COLOURS).isdisjoint(self._names):
             wanted.update(_PLANES)
@@ -45,8 +45,8 @@ class Maps:
 
     def ask(self, slot: int) -> None:
         """Keep what the host has found out about this frame."""
-        assert self._asking is not None
-        self._answers[slot] = {name: self._asking.map(name) for name in self._names if _answered(name)}
+        assert self._device_query is not None
+        self._answers[slot] = {name: self._device_query.map(name) for name in self._names if _answered(name)}
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copies."""

@@ -1,7 +1,7 @@
-// What cells are like, for queries in plain words: the share of each named colour, lightness, and text.
+// Attributes of cells for queries in words: the share of each named colour, lightness, and text.
 //
 // `attributes`: a block of 64 threads per dirty tile, as pipeline/native/attributes.c to the last bit. `text`: a thread per
-// cell, as text() of pipeline/cpu/attributes.py. Where nothing was written, all stays as it is.
+// cell, as text() of pipeline/cpu/attributes.py. Where nothing was written, nothing changes.
 #include "spec/attributes.h"
 #include "spec/geometry.h"
 #include "state.cuh"
@@ -16,14 +16,14 @@ struct Attributes {
     const float* planes[3];  // luma, Cb, Cr of level 2, in 8-bit units
     const float* fine;       // luma of level 1
     const u8* name;          // [32][64][64]: by Y >> 3, Cb >> 2, Cr >> 2: which colour
-    const u8* lightness;     // the same: L* / 100, in 1/255
+    const u8* lightness;     // [32][64][64]: L* / 100, in 1/255
     float* shares;           // [COLOURS][grid]
     float* light;            // [grid]
     float* strokes;          // [grid]: that end in the cell
     float* text;             // [grid]
     int rows, columns;       // of the Grid
     float step;              // luma difference, in 8-bit units, that makes an edge of a stroke
-    float most, rim;         // strokes that make a cell all text; what cells next to text have of it
+    float most, rim;         // strokes at which a cell is wholly text; share of its text that a neighbour gets
 };
 
 __device__ inline int rounded(float value) { return min(max((int)(value + 0.5f), 0), 255); }

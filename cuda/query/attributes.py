@@ -1,4 +1,4 @@
-"""The attributes of cells that pixels tell by themselves, on the device: launches of attributes.cu."""
+"""Named colours, lightness and text of each cell, on the device: launches attributes.cu."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from foveate.pipeline.attributes.colours import tables
 from foveate.pipeline.attributes.vocabulary import LIGHT, TEXT
 from foveate.pipeline.cpu.attributes import MOST_STROKES, RIM, stroke_step
 from foveate.pipeline.native.attributes import BINS, COLOUR_LEVEL, COLOURS, STROKE_LEVEL
-from foveate.pipeline.query.program import COEFFICIENTS
+from foveate.pipeline.query.terms import COEFFICIENTS
 
 _THREADS, _TEXT_THREADS = 64, 128
 
 
 class Attributes:
-    """Keeps named colours, lightness and text up to date: see pipeline.cpu.attributes.AttributeStack."""
+    """Named colours, lightness and text, as pipeline.cpu.attributes.AttributeStack."""
 
     def __init__(self, device: Device, memory: Memory, pixels: PixelState, found: DeviceArray, stream: Stream) -> None:
-        """``found``, float32[COEFFICIENTS, grid], takes them where vocabulary.py says; the rest of it is left alone.
+        """``found``, float32[COEFFICIENTS, grid], receives them in the order of vocabulary.py; its other channels stay.
 
-        Allocates on ``stream``. Raises ValueError for another shape, and EngineError where the card is full.
+        Allocates on ``stream``. Raises ValueError for another shape, and EngineError if the device is out of memory.
         """
         grid = pixels.geometry.grid
         if found.shape != (COEFFICIENTS, *grid) or found.dtype != np.float32:
@@ -56,9 +56,9 @@ class Attributes:
             most=(np.float32, MOST_STROKES),
             rim=(np.float32, RIM),
         )
-        assert COLOURS == LIGHT  # the shares lie in front
+        assert COLOURS == LIGHT  # the shares of colours come first
 
     def enqueue(self, stream: Stream) -> None:
-        """Those of the tiles that were written, and text."""
+        """Update the tiles that were written, and text."""
         self._attributes.launch(stream, self._tiles, _THREADS, self._parameters)
         self._text.launch(stream, self._blocks, _TEXT_THREADS, self._parameters)

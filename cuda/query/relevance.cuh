@@ -1,17 +1,17 @@
-// A Program of pipeline/query/program.py on the device: linear terms over what is known of a place, and what they mean.
+// QueryTerms of pipeline/query/terms.py on the device, and their evaluation at one place.
 #pragma once
 
 #include "spec/query.h"
 #include "state.cuh"
 
 struct Terms {
-    const float* weights;  // [terms][INPUTS]
-    const float* biases;   // [terms]
-    const int* query;      // [terms]: which query a term belongs to, ascending; each has at least one
-    const float* wish;     // [queries]: how much its relevance counts, below zero where it is not wanted
+    const float* weights;        // [terms][INPUTS]
+    const float* biases;         // [terms]
+    const int* query;            // [terms]: index of the query of a term, ascending; each has at least one
+    const float* signed_weight;  // [queries]: below zero for a negative query
     int terms, queries;
-    int sigmoid;           // 1: of the terms' sums; 0: they are clipped to [0, 1]
-    int only_unwanted;     // 1: no query is wanted
+    int sigmoid;                 // activation: 1 for the sigmoid, 0 for clipping to [0, 1]
+    int only_negative;           // 1: all queries are negative
 };
 
 // The value of one term in [0, 1].
@@ -25,19 +25,19 @@ __device__ inline float term_value(const Terms& p, int term, const float* inputs
     return 1.0f / (1.0f + expf(-fminf(fmaxf(sum, -STEEPEST), STEEPEST)));
 }
 
-// How much the place takes part. Its relevance to query q is told to `tell(q, relevance)`.
-template <typename Tell>
-__device__ inline float participation(const Terms& p, const float* inputs, Tell tell)
+// Relevance to all queries together; `store(q, relevance)` receives that to query q.
+template <typename Store>
+__device__ inline float combined_relevance(const Terms& p, const float* inputs, Store store)
 {
-    float taking = p.only_unwanted ? 1.0f : 0.0f, spared = 1.0f;
+    float positive = p.only_negative ? 1.0f : 0.0f, remaining = 1.0f;
     for (int term = 0; term < p.terms;) {
         int query = p.query[term];
         float least = 1.0f;
         for (; term < p.terms && p.query[term] == query; term++) least = fminf(least, term_value(p, term, inputs));
-        float wish = p.wish[query], share = fminf(fabsf(wish) * least, 1.0f);
-        if (wish > 0.0f) taking = fmaxf(taking, share);
-        else spared *= 1.0f - share;
-        tell(query, least);
+        float weight = p.signed_weight[query], weighted = fminf(fabsf(weight) * least, 1.0f);
+        if (weight > 0.0f) positive = fmaxf(positive, weighted);
+        else remaining *= 1.0f - weighted;
+        store(query, least);
     }
-    return taking * spared;
+    return positive * remaining;
 }

@@ -1,4 +1,4 @@
-"""A query's Program on the device: uploads, and launches of relevance.cu and relevance_at.cu."""
+"""Query terms on the device: uploads them, and launches relevance.cu and relevance_at.cu."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import place_of
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import CELL, Geometry
-from foveate.pipeline.query.program import COEFFICIENTS, INPUTS
-from foveate.pipeline.query.program import Program as Query
+from foveate.pipeline.query.terms import COEFFICIENTS, INPUTS, QueryTerms
 
 _THREADS, _POINT_THREADS = 128, 64
 _TERMS: Final[np.dtype[Any]] = np.dtype(
     [
-        *((name, np.uint64) for name in ("weights", "biases", "query", "wish")),
-        *((name, np.int32) for name in ("terms", "queries", "sigmoid", "only_unwanted")),
+        *((name, np.uint64) for name in ("weights", "biases", "query", "signed_weight")),
+        *((name, np.int32) for name in ("terms", "queries", "sigmoid", "only_negative")),
     ],
     align=True,
 )
@@ -30,13 +29,13 @@ _TERMS: Final[np.dtype[Any]] = np.dtype(
 
 
 class Relevance:
-    """How relevant the places of frames of one size are to the queries of one Program at a time."""
+    """Relevance to queries of the cells, or of any points, of frames of one size."""
 
     def __init__(self, device: Device, geometry: Geometry) -> None:
-        """Without queries, until ``ask``."""
+        """There are no queries until ``upload``."""
         self._geometry = geometry
         self._memory = Memory(device)
-        self._room = 0  # terms, and so queries
+        self._capacity = 0  # in terms
         self._terms = np.zeros((), _TERMS)
         folder = Path(__file__).parent
         self._everywhere, self._at = (
@@ -45,49 +44,50 @@ class Relevance:
 
     @property
     def queries(self) -> int:
-        """How many are asked."""
+        """Number of queries."""
         return int(self._terms["queries"])
 
-    def ask(self, program: Query, stream: Stream) -> None:
-        """Upload ``program``, and wait: what was enqueued before is done. Raises EngineError where the card is full."""
-        count = len(program.biases)
-        if count > self._room:
+    def upload(self, terms: QueryTerms, stream: Stream) -> None:
+        """Upload ``terms``, and wait for work enqueued before. Raises EngineError if the device is out of memory."""
+        count = len(terms.biases)
+        if count > self._capacity:
             stream.synchronize()
             self._memory.free()
-            self._room = count
+            self._capacity = count
             self._arrays = {
                 name: self._memory.array(f"queries' {name}", shape, kind, stream)
                 for name, shape, kind in (
                     ("weights", (count, INPUTS), np.float32),
                     ("biases", (count,), np.float32),
                     ("query", (count,), np.int32),
-                    ("wish", (count,), np.float32),
+                    ("signed_weight", (count,), np.float32),
                 )
             }
-        wish = [-phrase.weight if phrase.negative else phrase.weight for phrase in program.phrases]
-        values = {"weights": program.weights, "biases": program.biases, "query": program.query, "wish": wish}
+        signed = [-phrase.weight if phrase.negative else phrase.weight for phrase in terms.phrases]
+        values = {"weights": terms.weights, "biases": terms.biases, "query": terms.query, "signed_weight": signed}
         for name, given in values.items():
             self._arrays[name].upload(_filled(given, self._arrays[name]), stream)
             self._terms[name] = self._arrays[name].pointer
-        self._terms["terms"], self._terms["queries"] = count, len(wish)
-        self._terms["sigmoid"] = program.activation == "sigmoid"
-        self._terms["only_unwanted"] = all(value < 0 for value in wish)
+        self._terms["terms"], self._terms["queries"] = count, len(signed)
+        self._terms["sigmoid"] = terms.activation == "sigmoid"
+        self._terms["only_negative"] = all(value < 0 for value in signed)
 
     def enqueue(
         self,
         coefficients: DeviceArray,
-        participation: DeviceArray,
+        combined: DeviceArray,
         stream: Stream,
         maps: DeviceArray | None = None,
     ) -> None:
-        """``participation``, float32[grid], from the embedding channels, float32[COEFFICIENTS, grid].
+        """Enqueue relevance to all queries together, ``combined`` float32[grid].
 
-        ``maps`` takes the relevance to each query, float32[queries, grid]. Raises ValueError for other shapes, and
-        RuntimeError where nothing was asked yet.
+        ``coefficients`` are the embedding channels, float32[COEFFICIENTS, grid]. ``maps`` receives the relevance to
+        each query, float32[queries, grid]. Raises ValueError for other shapes, and RuntimeError before the first
+        ``upload``.
         """
         grid = self._geometry.grid
         _check("coefficients", coefficients, (COEFFICIENTS, *grid))
-        _check("participation", participation, grid)
+        _check("combined", combined, grid)
         if maps is not None:
             _check("maps", maps, (self.queries, *grid))
         self._everywhere.launch(
@@ -95,9 +95,9 @@ class Relevance:
             -(-grid[0] * grid[1] // _THREADS),
             _THREADS,
             struct(
-                terms=(_TERMS, self._asked()),
+                terms=(_TERMS, self._uploaded()),
                 coefficients=(np.uint64, coefficients.pointer),
-                participation=(np.uint64, participation.pointer),
+                combined=(np.uint64, combined.pointer),
                 maps=(np.uint64, maps.pointer if maps else 0),
                 rows=(np.int32, grid[0]),
                 columns=(np.int32, grid[1]),
@@ -107,16 +107,16 @@ class Relevance:
         )
 
     def enqueue_at(
-        self, stack: Texture, points: DeviceArray, participation: DeviceArray, values: DeviceArray, stream: Stream
+        self, stack: Texture, points: DeviceArray, combined: DeviceArray, values: DeviceArray, stream: Stream
     ) -> None:
-        """``participation`` float32[K] and relevance ``values`` float32[K, queries] at ``points`` float32[K, 2].
+        """Enqueue relevance ``combined`` float32[K] and ``values`` float32[K, queries] at ``points`` float32[K, 2].
 
         Points are x and y in [0, 1] of the padded picture; the embedding channels are read from ``stack``. Raises
-        ValueError for other shapes, and RuntimeError where nothing was asked yet.
+        ValueError for other shapes, and RuntimeError before the first ``upload``.
         """
         count = points.shape[0]
         _check("points", points, (count, 2))
-        _check("participation", participation, (count,))
+        _check("combined", combined, (count,))
         _check("values", values, (count, self.queries))
         rows, columns = self._geometry.level(0)
         self._at.launch(
@@ -124,10 +124,10 @@ class Relevance:
             -(-count // _POINT_THREADS),
             _POINT_THREADS,
             struct(
-                terms=(_TERMS, self._asked()),
+                terms=(_TERMS, self._uploaded()),
                 texture=(np.uint64, stack.texture),
                 points=(np.uint64, points.pointer),
-                participation=(np.uint64, participation.pointer),
+                combined=(np.uint64, combined.pointer),
                 values=(np.uint64, values.pointer),
                 count=(np.int32, count),
                 layer=(np.int32, place_of(f"{EMBEDDING}0")[0]),
@@ -138,18 +138,18 @@ class Relevance:
         )
 
     def free(self) -> None:
-        """Give the memory back. Nothing enqueued may still run."""
+        """Free the memory. Nothing enqueued may still run."""
         self._memory.free()
-        self._room = 0
+        self._capacity = 0
 
-    def _asked(self) -> NDArray[np.void]:
-        if not self._room:
-            raise RuntimeError("a program must be asked first")
+    def _uploaded(self) -> NDArray[np.void]:
+        if not self._capacity:
+            raise RuntimeError("query terms must be uploaded first")
         return self._terms
 
 
 def _filled(values: Any, array: DeviceArray) -> NDArray[Any]:
-    """``values`` at the start of an array of the size of ``array``."""
+    """``values``, padded with zeros to the shape of ``array``."""
     whole = np.zeros(array.shape, array.dtype)
     whole[: len(values)] = values
     return whole

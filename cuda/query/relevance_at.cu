@@ -1,4 +1,4 @@
-// The same at any points of the picture: the embedding channels are fetched from the channel stack, whose last level is
+// Relevance at any points of the picture: the embedding channels are fetched from the channel stack, whose last level is
 // the Grid, and the texture unit interpolates between its cells.
 //
 // One thread per point. Texels are half floats, and the unit's weights have 8 bits.
@@ -10,7 +10,7 @@ struct RelevanceAt {
     Terms terms;
     u64 texture;           // of the stack, all levels
     const float* points;   // [count][2]: x and y in [0, 1] of the padded picture
-    float* participation;  // [count]
+    float* combined;       // [count]
     float* values;         // [count][queries]
     int count;
     int layer;             // the first of the embedding channels' layers
@@ -31,5 +31,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) relevance_at(const __grid_
     inputs[COEFFICIENTS] = fminf(x * p.across, 1.0f);
     inputs[COEFFICIENTS + 1] = fminf(y * p.down, 1.0f);
     float* values = p.values + point * p.terms.queries;
-    p.participation[point] = participation(p.terms, inputs, [&](int query, float value) { values[query] = value; });
+    p.combined[point] = combined_relevance(p.terms, inputs, [&](int query, float value) { values[query] = value; });
 }

@@ -13,12 +13,12 @@ from foveate.pipeline.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TE
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.regions import Regions
-from foveate.pipeline.query.encoder import Embedded, View
-from foveate.pipeline.query.program import COEFFICIENTS
+from foveate.pipeline.query.encoder import Embedded, EmbedderInput
+from foveate.pipeline.query.terms import COEFFICIENTS
 
-OF_PIXELS: Final = {**{index: f"{EMBEDDING}{index}" for index in range(PIXEL_CHANNELS)}, TEXT: "text"}
-"""Coefficients that pixels tell by themselves: the names of their maps in View.grid."""
-OF_REGIONS: Final = frozenset({MOVING, SMALLEST, LARGEST})
+PIXEL_ATTRIBUTES: Final = {**{index: f"{EMBEDDING}{index}" for index in range(PIXEL_CHANNELS)}, TEXT: "text"}
+"""Coefficients that pixels tell by themselves: the names of their maps in EmbedderInput.grid."""
+REGION_ATTRIBUTES: Final = frozenset({MOVING, SMALLEST, LARGEST})
 """Coefficients that need the regions of the picture, and so all of its colours."""
 
 
@@ -33,7 +33,7 @@ class AttributesEmbedder:
         self._regions: Regions | None = None  # the last frame's, where they were needed
         self.settled = False
 
-    def update(self, view: View) -> Embedded:
+    def update(self, view: EmbedderInput) -> Embedded:
         """See Embedder. The coefficients are overwritten by the next frame's."""
         changed = bool(view.changed.any())
         if changed or view.keyframe is not None:
@@ -44,18 +44,18 @@ class AttributesEmbedder:
         self.settled = not changed and self._motion.rests
         return Embedded(self._coefficients, 0)
 
-    def _make(self, view: View, due: frozenset[int]) -> None:
+    def _make(self, view: EmbedderInput, due: frozenset[int]) -> None:
         mine = self._coefficients
-        for index in due & OF_PIXELS.keys():
-            mine[index] = view.grid[OF_PIXELS[index]]
+        for index in due & PIXEL_ATTRIBUTES.keys():
+            mine[index] = view.grid[PIXEL_ATTRIBUTES[index]]
         if due & {SMALLEST, LARGEST}:
             mine[SMALLEST], mine[LARGEST] = sizes(self._regions_of(view), self._geometry)
         if MOVING in due:
             mine[MOVING] = self._motion.shown(lambda: self._regions_of(view))
 
-    def _regions_of(self, view: View) -> Regions:
+    def _regions_of(self, view: EmbedderInput) -> Regions:
         if self._regions is None:
-            self._regions = regions([view.grid[OF_PIXELS[index]] for index in range(len(NAMES))], self._geometry)
+            self._regions = regions([view.grid[PIXEL_ATTRIBUTES[index]] for index in range(len(NAMES))], self._geometry)
         return self._regions
 
     def close(self) -> None:

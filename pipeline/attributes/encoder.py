@@ -10,8 +10,8 @@ from foveate.pipeline.attributes.shown import shown_in
 from foveate.pipeline.attributes.vocabulary import Term, nearest, read
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase, shortened
-from foveate.pipeline.query.encoder import Compiled
-from foveate.pipeline.query.program import program
+from foveate.pipeline.query.encoder import CompiledQuery
+from foveate.pipeline.query.terms import query_terms
 
 _LISTED = 8  # words in a message
 _OTHERS: Final = "foveate doctor lists the words that it understands, --encoder open_clip understands any"
@@ -23,7 +23,7 @@ class AttributesEncoder:
 
     name: Final = "attributes"
 
-    def compile(self, phrases: Sequence[Phrase]) -> Compiled:
+    def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
         """Words of the vocabulary; others are told. A phrase without a known word counts for nothing.
 
         Raises SourceError where an example cannot be read.
@@ -31,8 +31,8 @@ class AttributesEncoder:
         found = [_shown(phrase.image) if phrase.image is not None else _read(phrase.text) for phrase in phrases]
         understood = [phrase for phrase, one in zip(phrases, found, strict=True) if one.terms]
         terms = [one.terms for one in found if one.terms]
-        return Compiled(
-            program(understood, terms, "ramp") if understood else None,
+        return CompiledQuery(
+            query_terms(understood, terms, "ramp") if understood else None,
             tuple(one.note for one in found if one.note),
             tuple(dict.fromkeys(word for one in found for word in one.ignored)),
             tuple(one.refusal for one in found if not one.terms),

@@ -11,7 +11,7 @@ from foveate.pipeline.attributes.background import LEARNING_FRAMES, pans
 from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.regions import Filling, Regions, fill_regions, weaken_small
-from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.encoder import EmbedderInput
 
 PATIENCE = 2
 """Frames for which a thing still moves that stands."""
@@ -48,7 +48,7 @@ class Motion:
         self._rule = Filling(_SURE, _SPAN, _LEAST, _WIDE * geometry.cells, _MOST)
         self._row, self._column = np.indices(geometry.grid, dtype=np.float32)
 
-    def follow(self, view: View) -> None:
+    def follow(self, view: EmbedderInput) -> None:
         """One frame on. A new scene begins at rest."""
         if view.keyframe is not None and view.keyframe != "periodic":
             self._moving = self._carried = np.zeros_like(self._carried)
@@ -89,7 +89,7 @@ class Motion:
             fill_regions(moving, lately, regions(), self._rule)  # things show no change inside, where they are plain
         return moving
 
-    def _in_place(self, view: View, difference: Map) -> Map:
+    def _in_place(self, view: EmbedderInput, difference: Map) -> Map:
         foreground = view.grid["foreground"]
         known = (foreground >= 0) & (self._unsure == 0)
         self._still = np.where(difference > 0, np.int32(0), self._still + 1)
@@ -99,7 +99,7 @@ class Motion:
         self._came = known & np.where(difference >= _FEW, came, self._came | came)
         return np.where(known, _ramp(foreground, _FEW, _MANY) * (self._still <= PATIENCE), changing)
 
-    def _kept(self, view: View) -> Map:
+    def _kept(self, view: EmbedderInput) -> Map:
         """The motion of the frame before, a little less, at where it has moved to."""
         if not self._carried.any():
             return self._carried
@@ -111,7 +111,7 @@ class Motion:
         return np.asarray(cv2.remap(kept, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
 
 
-def _mostly(view: View) -> tuple[float, float] | None:
+def _mostly(view: EmbedderInput) -> tuple[float, float] | None:
     """How far most of the picture has moved, in cells, where so much changed that it may be the camera; else None."""
     if view.flow is None or np.count_nonzero(view.changed) < _SHAKES * view.changed.size:
         return None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.coverage import spread_tokens
 from foveate.pipeline.cascade.problem import Map, Tokens
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.program import Program
+from foveate.pipeline.query.terms import QueryTerms
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import shown_value
 
@@ -41,7 +41,7 @@ class Fed:
     budget: int | None = None  # instead of the settings'
     budget_changed: bool = False
     queries: tuple[str, ...] | None = None  # instead of the settings'
-    program: Program | None = None  # theirs; None where nothing of them is understood
+    terms: QueryTerms | None = None  # theirs; None where nothing of them is understood
     ignored: tuple[str, ...] = ()  # words of them that count for nothing
     query_changed: bool = False
 
@@ -74,7 +74,7 @@ class Feedback:
         self._budget: int | None = None
         self._budget_changed = False
         self._queries: tuple[str, ...] | None = None
-        self._program: Program | None = None
+        self._terms: QueryTerms | None = None
         self._ignored: tuple[str, ...] = ()
         self._query_changed = False
         self.keyframe_interval: int | None = None  # instead of the settings'; read by the Upload stage
@@ -94,13 +94,13 @@ class Feedback:
             self._budget, self._budget_changed = budget, True
             self._news = True
 
-    def set_query(self, queries: tuple[str, ...], program: Program | None, ignored: tuple[str, ...] = ()) -> None:
-        """Look for ``queries``, as ``program`` says, from the next frame on; None: for nothing in particular.
+    def set_query(self, queries: tuple[str, ...], terms: QueryTerms | None, ignored: tuple[str, ...] = ()) -> None:
+        """Look for ``queries``, as ``terms`` says, from the next frame on; None: for nothing in particular.
 
         ``ignored``: words of theirs that count for nothing.
         """
         with self._lock:
-            self._queries, self._program, self._ignored, self._query_changed = queries, program, ignored, True
+            self._queries, self._terms, self._ignored, self._query_changed = queries, terms, ignored, True
             self._news = True
 
     def tell_anew(self) -> None:
@@ -154,7 +154,7 @@ class Feedback:
                 self._budget,
                 self._budget_changed,
                 self._queries,
-                self._program,
+                self._terms,
                 self._ignored,
                 self._query_changed,
             )

@@ -58,9 +58,9 @@ def score_cells(
         wanted = wanted | (participation > 0)
     wanted = wanted.astype(np.float32)
     inform, view = information(channels) * wanted, perspective(channels) * wanted
-    taking = None if participation is None else participation * wanted
-    score = combine(inform, view, taking) if linear is None else linear.score(channels) * wanted
-    return Scores(score, inform, view, taking)
+    participating = None if participation is None else participation * wanted
+    score = combine(inform, view, participating) if linear is None else linear.score(channels) * wanted
+    return Scores(score, inform, view, participating)
 
 
 def peak(score: Map, geometry: Geometry) -> tuple[float, float]:

@@ -33,8 +33,8 @@ from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.encoder import View
-from foveate.pipeline.relevance.interest import Interest
+from foveate.pipeline.query.encoder import EmbedderInput
+from foveate.pipeline.relevance.query_relevance import QueryRelevance
 from foveate.pipeline.selection import Selection, Step
 from foveate.pipeline.text.lettering import Lettering
 
@@ -90,7 +90,7 @@ class _Cascade:
         weighed = frozenset() if plan.scorer is None else plan.scorer.channels
         self._read = channels_read(settings.allocation) | (weighed - {"pass1_score"})
         used = frozenset(settings.maps) | self._read
-        self._interest = None if plan.queries is None else Interest(plan.queries, geometry, used)
+        self._query_relevance = None if plan.queries is None else QueryRelevance(plan.queries, geometry, used)
         self._reads_text = "text" in used
         self._lettering = None if plan.detector is None else Lettering(plan.detector, settings.ocr, geometry)
         self._temporal = Temporal(geometry, settings.cache, used)
@@ -117,7 +117,7 @@ class _Cascade:
             # Motion is zero one frame after the last change; a reader is content when it asked for nothing at the least
             # price.
             content = self._reader is None or (len(selection) == 0 and not self._dear)
-            rests = all(each is None or each.settled for each in (self._interest, self._lettering))
+            rests = all(each is None or each.settled for each in (self._query_relevance, self._lettering))
             self._settled = selection if quiet and content and rests and not self._evolving else None
         self._feedback.remember(selection, self._geometry)
         return selection
@@ -140,56 +140,56 @@ class _Cascade:
         self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
         return self._selection(state, upper, scored, tokens, fed)
 
-    def _view(self, state: State, changed: Mask, carried: _Carried, fed: Fed) -> View:
+    def _view(self, state: State, changed: Mask, carried: _Carried, fed: Fed) -> EmbedderInput:
         """The frame as queries see it, with the text that a detector finds, where there is one."""
         update, wanted = state.update, frozenset[int]()
-        if self._interest is not None:
-            self._interest.feed(fed)
-            wanted = self._interest.wanted
+        if self._query_relevance is not None:
+            self._query_relevance.take(fed)
+            wanted = self._query_relevance.wanted
         about = update.frame, self._geometry, update.keyframe, changed, carried.flow, carried.valid
-        view = View(*about, state.grid, wanted)
+        view = EmbedderInput(*about, state.grid, wanted)
         if self._lettering is None:
             return view
-        asked = self._interest is not None and self._interest.asks_attribute(TEXT)
+        asked = self._query_relevance is not None and self._query_relevance.asks_attribute(TEXT)
         text = self._lettering.update(view, self._reads_text or asked)
         return replace(view, grid={**state.grid, "text": text})
 
-    def _score(self, state: State, view: View, trust: Map, fed: Fed) -> _Scored:
+    def _score(self, state: State, view: EmbedderInput, trust: Map, fed: Fed) -> _Scored:
         valid, changed = view.valid, view.changed
         self._temporal.feed(fed)
-        taking = self._participation(view)
+        participation = self._participation(view)
         channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
         channels |= {name: self._channel(name, state) for name in self._read}
-        scores, glance = self._looks(channels, taking, changed, fed)
+        scores, glance = self._looks(channels, participation, changed, fed)
         if not fed.query_changed:  # the previous score answers the previous query
             blend = trust * np.float32(self._settings.cache.blend)
             scores = scores._replace(score=scores.score + blend * (self._temporal.relevance - scores.score))
         return _Scored(scores, valid, channels, glance)
 
     def _looks(
-        self, channels: dict[str, Map], taking: Map | None, changed: Mask, fed: Fed
+        self, channels: dict[str, Map], participation: Map | None, changed: Mask, fed: Fed
     ) -> tuple[Scores, Map | None]:
         """The scores of one pass; or of a second one, and the score of the first."""
         linear = self._plan.scorer
         if self._settings.score.passes == 1:
-            return score_cells(channels, taking, changed, linear), None
+            return score_cells(channels, participation, changed, linear), None
         channels["pass1_score"] = np.zeros(self._geometry.grid, np.float32)
-        glance = score_cells(channels, taking, changed, linear).score
+        glance = score_cells(channels, participation, changed, linear).score
         channels["pass1_score"] = glance
         if fed.gaze is None:
             channels["eccentricity"] = self._temporal.distance_to(peak(glance, self._geometry))
-        return score_cells(channels, taking, changed, linear), glance
+        return score_cells(channels, participation, changed, linear), glance
 
-    def _participation(self, view: View) -> Map | None:
-        if self._interest is None:
+    def _participation(self, view: EmbedderInput) -> Map | None:
+        if self._query_relevance is None:
             return None
-        self._interest.look(view)
-        return self._interest.participation()
+        self._query_relevance.update(view)
+        return self._query_relevance.combined()
 
     def close(self) -> None:
         """End the threads of embedder and detector."""
-        if self._interest is not None:
-            self._interest.close()
+        if self._query_relevance is not None:
+            self._query_relevance.close()
         if self._lettering is not None:
             self._lettering.close()
 
@@ -233,13 +233,13 @@ class _Cascade:
         weighs = settings.score.weighs(settings.allocation.strategy, fed.gaze is not None)
         weight = np.float32(settings.score.floor) + score if weighs else np.ones_like(score)
         weight = weight * self._geometry.inside
-        taking = scored.scores.participation
-        if taking is not None:
-            weight = weight * counted(taking)
-            prior = state.errors[0], hidden_error(taking, weight), taking
+        participation = scored.scores.participation
+        if participation is not None:
+            weight = weight * counted(participation)
+            prior = state.errors[0], hidden_error(participation, weight), participation
             errors = with_prior(errors, *prior)
             if self._reader is not None and kept is not None:
-                gone = ghosts(self._reader.marked(taking), taking)
+                gone = ghosts(self._reader.marked(participation), participation)
                 kept = held_with_prior(kept, self._reader.lod, gone, *prior)
         problem = Problem(
             self._geometry,
@@ -250,12 +250,12 @@ class _Cascade:
             scored.channels,
             score,
             fed.gaze,
-            taking,
+            participation,
             terms.debt,
         )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
-            self._reader.paint(levels, upper, tokens, taking)
+            self._reader.paint(levels, upper, tokens, participation)
         return tokens
 
     def _selection(self, state: State, upper: UpperLevels, scored: _Scored, tokens: Tokens, fed: Fed) -> Selection:
@@ -288,7 +288,7 @@ class _Cascade:
         )
 
     def _extras(self, fed: Fed) -> dict[str, Any]:
-        told = {} if self._interest is None else self._interest.extras(fed)
+        told = {} if self._query_relevance is None else self._query_relevance.extras(fed)
         told = told if self._lettering is None else {**told, **self._lettering.extras()}
         return told if self._account is None else {**told, **self._owed()}
 
@@ -310,8 +310,8 @@ class _Cascade:
 
     def _channel(self, name: str, state: State) -> Map:
         """One channel that does not follow from the scores, float32[grid]."""
-        if self._interest is not None and name.startswith(("query", EMBEDDING)):
-            return self._interest.map(name.removesuffix("_similarity"))
+        if self._query_relevance is not None and name.startswith(("query", EMBEDDING)):
+            return self._query_relevance.map(name.removesuffix("_similarity"))
         if name in state.grid:
             return state.grid[name]
         if name in _COLOURS:

@@ -14,7 +14,7 @@ from foveate.pipeline.encoders.regions import Region, longest_side, regions
 from foveate.pipeline.encoders.slow_maps import SlowMaps
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.encoder import Embedded, View
+from foveate.pipeline.query.encoder import Embedded, EmbedderInput
 from foveate.pipeline.settings import ClipSettings
 
 Map = NDArray[np.float32]
@@ -35,7 +35,7 @@ class DenseEmbedder:
         parts = regions(geometry, settings)
         self._maps = SlowMaps(self._encode, COMPONENTS, parts, settings, geometry, "foveate-encoder")
 
-    def update(self, view: View) -> Embedded | None:
+    def update(self, view: EmbedderInput) -> Embedded | None:
         """The coefficients at this frame; None while there are none yet. Raises what the encoder raises."""
         self._maps.update(view)
         made = self._maps.made

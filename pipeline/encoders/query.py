@@ -15,9 +15,9 @@ from foveate.pipeline.encoders.pca import Projection, load_projection
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
-from foveate.pipeline.query.encoder import Compiled
+from foveate.pipeline.query.encoder import CompiledQuery
 from foveate.pipeline.query.example import example
-from foveate.pipeline.query.program import INPUTS, Term, program
+from foveate.pipeline.query.terms import INPUTS, Term, query_terms
 from foveate.pipeline.settings import ClipSettings
 
 CONTRASTS: Final = ("object", "things", "stuff", "texture")
@@ -41,7 +41,7 @@ class ClipEncoder:
         self._settings = settings
         self._contrasts = encoder.encode_texts(CONTRASTS)
 
-    def compile(self, phrases: Sequence[Phrase]) -> Compiled:
+    def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
         """All words count, up to the length that the model reads; what is cut is told.
 
         Raises SourceError where an example cannot be read.
@@ -57,7 +57,7 @@ class ClipEncoder:
         notes = tuple(
             f"query {text!r}: the model reads only its beginning" for text in texts if self._encoder.cuts(text)
         )
-        return Compiled(program(phrases, terms, "sigmoid"), notes)
+        return CompiledQuery(query_terms(phrases, terms, "sigmoid"), notes)
 
     def embedder(self, geometry: Geometry) -> DenseEmbedder:
         """A new Embedder, with a thread of its own."""

@@ -13,7 +13,7 @@ from foveate.pipeline.encoders.carried import Track
 from foveate.pipeline.encoders.regions import Region
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry, Mask
-from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.encoder import EmbedderInput
 
 Map = NDArray[np.float32]
 Make = Callable[[FrameView, Sequence[Region]], list[Map]]
@@ -84,7 +84,7 @@ class SlowMaps:
         self._touched = np.zeros(grid, np.bool_)  # changed since it was made
         self._track = Track(grid)
 
-    def update(self, view: View) -> None:
+    def update(self, view: EmbedderInput) -> None:
         """One frame on. Raises what ``make`` raised; all that was there is kept then."""
         self._frame += 1
         self.begun = 0.0

@@ -1,1 +1,1 @@
-"""What is looked for: queries, the encoders that understand them, and the relevance of each cell to them."""
+"""Queries: the interface of their encoders, their linear terms, and example pictures."""

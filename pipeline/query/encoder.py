@@ -1,4 +1,4 @@
-"""What understands queries: the interface of the encoders, and what they are shown of each frame."""
+"""The interface of query encoders, and what they get of each frame."""
 
 from __future__ import annotations
 
@@ -13,70 +13,70 @@ from foveate.pipeline.flow import Flow, Map
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.phrase import Phrase
-from foveate.pipeline.query.program import COEFFICIENTS, Program
+from foveate.pipeline.query.terms import COEFFICIENTS, QueryTerms
 from foveate.pipeline.selection import KeyframeReason
 
 
-class Compiled(NamedTuple):
-    """What an encoder made of queries."""
+class CompiledQuery(NamedTuple):
+    """The result of compiling queries."""
 
-    program: Program | None  # None where nothing of them was understood
+    terms: QueryTerms | None  # None if nothing was understood
     notes: tuple[str, ...] = ()  # one line each: what was not understood
-    ignored: tuple[str, ...] = ()  # the words that count for nothing, as they were written
-    refused: tuple[str, ...] = ()  # one line for each query of which nothing was understood, with what to do
+    ignored: tuple[str, ...] = ()  # words without effect, as they were written
+    refused: tuple[str, ...] = ()  # one line for each query that was not understood at all, with advice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """One frame, as the Cascade sees it when the embeddings are asked for."""
+class EmbedderInput:
+    """What an Embedder gets of one frame."""
 
     frame: FrameView
     geometry: Geometry
     keyframe: KeyframeReason | None
     changed: Mask  # bool[grid]
-    flow: Flow | None  # None on keyframes, and where nothing moved
-    valid: Mask  # bool[grid]: cells whose carried maps may be reused
-    grid: Mapping[str, Map]  # channels by name, float32[grid]; with the attributes encoder its pixels' channels too
-    wanted: frozenset[int] = frozenset(range(COEFFICIENTS))  # coefficients that are read; others may hold anything
+    flow: Flow | None  # None on keyframes, and if nothing moved
+    valid: Mask  # bool[grid]: cells whose warped values may be reused
+    grid: Mapping[str, Map]  # channels by name, float32[grid]; for the attributes encoder also those made from pixels
+    wanted: frozenset[int] = frozenset(range(COEFFICIENTS))  # coefficients that are read; the others are undefined
 
 
 class Embedded(NamedTuple):
     """The embedding channels of one frame."""
 
-    coefficients: Map  # float32[COEFFICIENTS, grid]; at least what the View wants of them
-    age: int  # frames since the pixels that they were computed from, or the oldest of them
+    coefficients: Map  # float32[COEFFICIENTS, grid]; those wanted are valid
+    age: int  # frames since the pixels that they were computed from; of several, the oldest
 
 
 class Embedder(Protocol):
-    """Keeps the embedding channels of one stream of frames of one size."""
+    """Keeps the embedding channels of a stream of frames of one size up to date."""
 
-    def update(self, view: View) -> Embedded | None:
-        """This frame's; None while there are none yet. Called once for every frame that differs from the last."""
+    def update(self, view: EmbedderInput) -> Embedded | None:
+        """The embeddings at this frame; None while there are none. Called once for each frame with any change."""
 
     @property
     def settled(self) -> bool:
-        """True where another frame without any change would have the same embeddings."""
+        """True if another frame without any change would have the same embeddings."""
 
     def close(self) -> None:
-        """End its threads. Safe to call twice."""
+        """Stop its threads. Safe to call twice."""
 
 
 class QueryEncoder(Protocol):
-    """Understands queries. One for a stream; asked by any thread."""
+    """Compiles queries. One per stream; thread-safe."""
 
     @property
     def name(self) -> str:
-        """As the settings name it."""
+        """The value of the setting ``encoder``."""
 
-    def compile(self, phrases: Sequence[Phrase]) -> Compiled:
-        """The program for ``phrases``. Raises SettingsError."""
+    def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
+        """The terms for ``phrases``. Raises SettingsError."""
 
     def embedder(self, geometry: Geometry) -> Embedder:
-        """A new Embedder."""
+        """A new Embedder for frames of this size."""
 
 
-def place(geometry: Geometry) -> NDArray[np.float32]:
-    """x and y of each cell's centre / the picture's size, at most 1: float32[2, grid]."""
+def cell_positions(geometry: Geometry) -> NDArray[np.float32]:
+    """x and y of each cell's centre, as a share of the picture's width and height, at most 1: float32[2, grid]."""
     rows, columns = geometry.grid
     x = np.minimum((np.arange(columns, dtype=np.float32) + np.float32(0.5)) * np.float32(16 / geometry.width), 1)
     y = np.minimum((np.arange(rows, dtype=np.float32) + np.float32(0.5)) * np.float32(16 / geometry.height), 1)

@@ -1,4 +1,4 @@
-"""A picture that shows what to look for."""
+"""Example pictures as queries: a picture shows what to look for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from foveate.pipeline.sources.opacity import opaque
 
 
 class Example(NamedTuple):
-    """A picture, cut to what of it is opaque."""
+    """A picture, cropped to its opaque pixels."""
 
-    rgb: NDArray[np.uint8]  # R'G'B' [H, W, 3]; what lies under transparent pixels means nothing
-    shows: NDArray[np.bool_]  # [H, W]: the opaque pixels, one or more
+    rgb: NDArray[np.uint8]  # R'G'B' [H, W, 3]; undefined where transparent
+    shows: NDArray[np.bool_]  # [H, W]: True where opaque; at least one pixel is
 
     def filled(self) -> NDArray[np.uint8]:
         """``rgb`` with the mean of the opaque pixels in place of the others."""
@@ -30,17 +30,17 @@ class Example(NamedTuple):
 
 
 def example(path: str) -> Example:
-    """The first picture of a file. Raises SourceError, also where all of it is transparent."""
+    """Read the first picture of a file. Raises SourceError, also if it is wholly transparent."""
     try:
         with awaited(Path(path)):
             rgb = _first(path)
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
-    shows = opaque(Path(path)) if Path(path).is_file() else None  # numbered pictures and pipes: as they are
+    shows = opaque(Path(path)) if Path(path).is_file() else None  # numbered pictures and pipes have no alpha here
     if shows is None:
         return Example(rgb, np.ones(rgb.shape[:2], np.bool_))
     if not shows.any():
-        raise SourceError(f"{path}: all of the picture is transparent; it shows nothing to look for")
+        raise SourceError(f"{path}: the picture is wholly transparent, so there is nothing to look for")
     rows, columns = (np.flatnonzero(shows.any(axis=axis)) for axis in (1, 0))
     cut = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
     return Example(rgb[cut], shows[cut])

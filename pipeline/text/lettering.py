@@ -15,7 +15,7 @@ from foveate.pipeline.encoders.slow_maps import SlowMaps
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import CELL, Geometry
-from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.settings import OcrSettings
 from foveate.pipeline.text.boxes import at_cells
 from foveate.pipeline.text.detector import TextDetector
@@ -39,7 +39,7 @@ class Lettering:
         self._told = False  # that the detector fails
         self._age: int | None = None
 
-    def update(self, view: View, read: bool) -> Map:
+    def update(self, view: EmbedderInput, read: bool) -> Map:
         """Text at this frame, float32[grid] in [0, 1]: how sure the detector is; 0 while it has not looked yet.
 
         Nothing is looked for while nobody is to ``read`` it.

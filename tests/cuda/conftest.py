@@ -19,9 +19,9 @@ from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import empty_input
 from foveate.cuda.pixels.pixels import Pixels, _allocate
 from foveate.cuda.pixels.staging import Staging
-from foveate.cuda.query import of_pixels
+from foveate.cuda.query import pixel_attributes
 from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES, PixelState
-from foveate.pipeline.attributes.embedder import OF_PIXELS
+from foveate.pipeline.attributes.embedder import PIXEL_ATTRIBUTES
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.upload import upload
@@ -217,7 +217,7 @@ class AttributesOfCpu:
         self._found = found
 
     def enqueue(self, stream: Any) -> None:
-        for index, name in OF_PIXELS.items():
+        for index, name in PIXEL_ATTRIBUTES.items():
             self._found.part(index).upload(PixelsOfCpu.latest.grid[name], stream)
 
 
@@ -264,8 +264,8 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     monkeypatch.setattr(session, "Pixels", PixelsOfCpu)
     monkeypatch.setattr(session, "Staging", lambda *_: SimpleNamespace(bring=bring))
     monkeypatch.setattr(session, "captured", lambda *_: None)
-    monkeypatch.setattr(of_pixels, "Attributes", AttributesOfCpu)
-    monkeypatch.setattr(of_pixels, "BackgroundModel", BackgroundOfCpu)
+    monkeypatch.setattr(pixel_attributes, "Attributes", AttributesOfCpu)
+    monkeypatch.setattr(pixel_attributes, "BackgroundModel", BackgroundOfCpu)
     monkeypatch.setattr(on_host, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))
     return False
 

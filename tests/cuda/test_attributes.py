@@ -20,7 +20,7 @@ from foveate.pipeline.cpu.attributes import AttributeStack
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.program import COEFFICIENTS
+from foveate.pipeline.query.terms import COEFFICIENTS
 
 _UNTOUCHED = np.frombuffer(b"\xff" * 4, np.uint32)[0]
 

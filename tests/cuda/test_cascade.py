@@ -29,7 +29,7 @@ from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.plan import plan_stream
-from foveate.pipeline.relevance.asked import compiled_queries
+from foveate.pipeline.relevance.stream_query import compile_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources import open_source
@@ -147,7 +147,7 @@ class Pair:
         fed = self.cascade.begin(state.update.frame.index, self._stream)
         self._loaded.load(state, fed, self.cascade.budget)
         self.cascade.prepare(self._stream)
-        if self.cascade.asking is not None:
+        if self.cascade.device_query is not None:
             self.cascade.ask(state.update.frame, slot, self._stream)
         self.cascade.enqueue(self._stream)
         self.cascade.fetch(slot, self._stream)
@@ -526,7 +526,7 @@ def test_queries(reader: Any, merge: Any, pairs: Any) -> None:
     names = ("query", "query:moving", "clip11", "text")
     allocation = {"memory": reader, "merge": merge}
     pair = pairs(Settings(budget=60, query=("dark", "-left:0.5"), maps=names, allocation=allocation))
-    programs = {4: compiled_queries(AttributesEncoder(), ["moving", "bright"]).program, 8: None}
+    programs = {4: compile_queries(AttributesEncoder(), ["moving", "bright"]).terms, 8: None}
     for index, (mine, cpu) in enumerate(pair.run(stirred(290, 330, 12))):
         assert (mine.participation is None) == (cpu.participation is None) == (index > 8)
         assert (mine.x.tolist(), mine.y.tolist(), mine.lod.tolist()) == (
@@ -558,5 +558,5 @@ def test_motion_is_known_when_it_is_asked_for(behind: int, pairs: Any) -> None:
             np.testing.assert_allclose(mine.participation, cpu.participation, atol=1e-5)
             relevant |= {index} if cpu.participation.max() > 0 else set()
         for feedback in (pair.ours, pair.theirs) if index in asks else ():
-            feedback.set_query(tuple(asks[index]), compiled_queries(encoder, asks[index]).program)
+            feedback.set_query(tuple(asks[index]), compile_queries(encoder, asks[index]).terms)
     assert relevant >= {8, 11, *range(15, 20)}

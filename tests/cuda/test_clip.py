@@ -73,17 +73,17 @@ def test_its_vectors_are_the_planted_ones(planted: SimpleNamespace, clip: dict[s
 
 
 def test_both_engines_see_what_it_is_asked_for(clip: dict[str, Any], pictures: str) -> None:
-    taking = {}
+    participation = {}
     for engine in ("cpu", "cuda"):
         with open_stream(
             pictures, engine=engine, encoder="open_clip", clip=clip, query=["red"], budget=150, maps=("query",)
         ) as stream:
             last = list(stream)[-1]
         assert last.extras["embedding_age"] is not None
-        taking[engine] = last.maps["query"]
+        participation[engine] = last.maps["query"]
         fine = (last.lod == 0) & np.isin(last.y // 16, np.r_[SQUARE[0]]) & np.isin(last.x // 16, np.r_[SQUARE[1]])
         assert fine.sum() >= 0.98 * 16
-    inside = np.zeros_like(taking["cpu"], np.bool_)
+    inside = np.zeros_like(participation["cpu"], np.bool_)
     inside[SQUARE] = True
-    assert taking["cuda"][inside].min() > 0.9
-    np.testing.assert_allclose(taking["cuda"], taking["cpu"], atol=0.02)
+    assert participation["cuda"][inside].min() > 0.9
+    np.testing.assert_allclose(participation["cuda"], participation["cpu"], atol=0.02)

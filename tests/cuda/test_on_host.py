@@ -22,7 +22,7 @@ from foveate.pipeline.engine import open_engine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.plan import plan_stream
-from foveate.pipeline.relevance.asked import compiled_queries
+from foveate.pipeline.relevance.stream_query import compile_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
@@ -160,7 +160,7 @@ def test_what_is_fed_in_counts_from_the_same_frame(card: bool, samples: Path) ->
                 feedback.set_budget(50)
             if selection.index == 7:
                 feedback.add_attention(7, np.linspace(0, 1, len(selection)))
-                feedback.set_query(("dark",), compiled_queries(plan.queries.encoder, ["dark"]).program)
+                feedback.set_query(("dark",), compile_queries(plan.queries.encoder, ["dark"]).terms)
         found.append(selections)
     same(found[0], found[1], card)
     assert [selection.index for selection in found[0] if selection.keyframe == "periodic"] == [6, 12]

@@ -1,4 +1,4 @@
-"""Queries on the device against pipeline.query.program, over the Grid and at points of the channel stack."""
+"""Queries on the device against pipeline.query.terms, over the Grid and at points of the channel stack."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
-from foveate.pipeline.query.encoder import place
-from foveate.pipeline.query.program import COEFFICIENTS, INPUTS, Activation, Program, participation, program, relevance
+from foveate.pipeline.query.encoder import cell_positions
+from foveate.pipeline.query.terms import (
+    COEFFICIENTS,
+    INPUTS,
+    Activation,
+    QueryTerms,
+    combined_relevance,
+    query_terms,
+    relevance,
+)
 
 SUM_ERROR = 1e-5
 """Eighteen products of about one each, added in another order; a sigmoid's slope is at most a quarter."""
@@ -23,14 +31,14 @@ HALF_ERROR = 0.02
 """Coefficients of about one as half floats, interpolated by weights of 8 bits: 2**-8 each, weighted by 18 terms."""
 
 
-def asked(rng: np.random.Generator, queries: list[float], terms: int, activation: Activation) -> Program:
+def asked(rng: np.random.Generator, queries: list[float], terms: int, activation: Activation) -> QueryTerms:
     """Random terms; a query per weight, unwanted where that is negative."""
     phrases = [Phrase(f"q{i}", abs(weight), weight < 0) for i, weight in enumerate(queries)]
     own = [
         [(rng.normal(0, 0.4, INPUTS).astype(np.float32), float(rng.normal())) for _ in range(1 + i % terms)]
         for i in range(len(queries))
     ]
-    return program(phrases, own, activation)
+    return query_terms(phrases, own, activation)
 
 
 @pytest.fixture
@@ -61,20 +69,20 @@ def test_every_cell(
     coefficients = memory.array("coefficients", (COEFFICIENTS, *grid), np.float32, stream)
     found = memory.array("found", grid, np.float32, stream, fill=0xFF)
     relevant = answer(geometry)
-    for terms in (4, 1, 6):  # another program each time; the second needs less room
+    for terms in (4, 1, 6):  # other terms each time; the second needs less room
         wanted = asked(rng, [weight or 1.0 for weight in queries], terms, activation)
         values = rng.normal(0, 1, coefficients.shape).astype(np.float32)
         coefficients.upload(values, stream)
         maps = memory.array("maps", (len(queries), *grid), np.float32, stream, fill=0xFF)
-        relevant.ask(wanted, stream)
+        relevant.upload(wanted, stream)
         relevant.enqueue(coefficients, found, stream, maps)
-        expected = relevance(wanted, np.concatenate([values, place(geometry)]))
+        expected = relevance(wanted, np.concatenate([values, cell_positions(geometry)]))
         np.testing.assert_allclose(maps.download(stream), expected, atol=SUM_ERROR)
-        taking = participation(wanted, expected)
-        np.testing.assert_allclose(found.download(stream), taking, atol=SUM_ERROR * len(queries))
+        combined = combined_relevance(wanted, expected)
+        np.testing.assert_allclose(found.download(stream), combined, atol=SUM_ERROR * len(queries))
         found.fill(0xFF, stream)
         relevant.enqueue(coefficients, found, stream)
-        np.testing.assert_allclose(found.download(stream), taking, atol=SUM_ERROR * len(queries))
+        np.testing.assert_allclose(found.download(stream), combined, atol=SUM_ERROR * len(queries))
 
 
 @pytest.mark.gpu
@@ -108,14 +116,14 @@ def test_points_of_the_stack(device: Device, answer: Any, memory: Memory, stream
         )
         at.upload(points, stream)
         relevant = answer(geometry)
-        relevant.ask(wanted, stream)
+        relevant.upload(wanted, stream)
         relevant.enqueue_at(stack, at, found, each, stream)
         inputs = np.stack([_interpolated(values, x, y) for x, y in points.tolist()], 1)
         across, down = geometry.level(0)[1] / geometry.width, geometry.level(0)[0] / geometry.height
         places = np.minimum(points.T * np.float32([[across], [down]]), 1)
         expected = relevance(wanted, np.concatenate([inputs, places]).astype(np.float32))
         np.testing.assert_allclose(each.download(stream).T, expected, atol=HALF_ERROR)
-        np.testing.assert_allclose(found.download(stream), participation(wanted, expected), atol=HALF_ERROR)
+        np.testing.assert_allclose(found.download(stream), combined_relevance(wanted, expected), atol=HALF_ERROR)
     finally:
         stream.synchronize()
         stack.free()

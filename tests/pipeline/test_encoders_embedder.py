@@ -19,7 +19,7 @@ from foveate.pipeline.encoders.regions import whole, windows
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Colour, Frame, Moment
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.settings import ClipSettings
 
 Array = NDArray[Any]
@@ -66,12 +66,12 @@ def view(
     changed: Array | None = None,
     valid: Array | None = None,
     first: bool = False,
-) -> View:
+) -> EmbedderInput:
     """One frame as the Cascade shows it; without more, nothing changed."""
     none, every = np.zeros((8, 12), np.bool_), np.ones((8, 12), np.bool_)
     changed = none if changed is None else changed
     valid = every if valid is None else valid
-    return View(shown, GEOMETRY, "first" if first else None, changed, flow, valid, {})
+    return EmbedderInput(shown, GEOMETRY, "first" if first else None, changed, flow, valid, {})
 
 
 def frame(cells: Array, live: bool = False) -> Frame:

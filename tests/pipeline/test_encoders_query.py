@@ -23,7 +23,7 @@ from foveate.pipeline.encoders.pca import Projection, load_projection, save_proj
 from foveate.pipeline.encoders.query import ClipEncoder
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.phrase import Phrase
-from foveate.pipeline.query.program import relevance
+from foveate.pipeline.query.terms import relevance
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import ClipSettings
 from foveate.pipeline.stream import Stream, open_stream
@@ -135,9 +135,9 @@ def test_what_is_asked_for_is_seen_in_full_detail_and_the_rest_is_not(clip: str,
 def test_a_negative_takes_its_part_away(clip: str, model: SimpleNamespace) -> None:
     found = last(opened(clip, model, "red", "blue", "-blue", maps=("query",)))
     inner = slice(1, SIDE - 1)  # the interpolated border of a square holds less of it
-    taking = found.maps["query"]
-    assert taking[RED[0] :, RED[1] :][inner, inner].min() > 0.9
-    assert taking[BLUE[0] :, BLUE[1] :][inner, inner].max() < 0.1
+    participation = found.maps["query"]
+    assert participation[RED[0] :, RED[1] :][inner, inner].min() > 0.9
+    assert participation[BLUE[0] :, BLUE[1] :][inner, inner].max() < 0.1
 
 
 def test_a_map_for_each_query_and_word(clip: str, model: SimpleNamespace) -> None:
@@ -227,11 +227,11 @@ def test_relevance_is_the_least_softmax_against_the_contrasts() -> None:
     mean = vectors.mean(axis=0)
     basis = np.linalg.svd(vectors - mean, full_matrices=False)[2].astype(np.float32)
     projection = Projection(model.id, mean, basis, np.ones(4, np.float32), {})
-    program = ClipEncoder(model, projection, ClipSettings()).compile([Phrase("red"), Phrase("blue")]).program
-    assert program is not None
+    terms = ClipEncoder(model, projection, ClipSettings()).compile([Phrase("red"), Phrase("blue")]).terms
+    assert terms is not None
     inputs = np.zeros((18, 50), np.float32)
     inputs[:16] = projection.compress(vectors).T
-    found = relevance(program, inputs)
+    found = relevance(terms, inputs)
     for row, word in zip(found, ("red", "blue"), strict=True):
         query, contrast = (np.exp(20.0 * vectors @ unit(np.array(WORDS[name]))) for name in (word, "object"))
         np.testing.assert_allclose(row, query / (query + contrast), atol=1e-4)

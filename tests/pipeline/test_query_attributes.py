@@ -261,13 +261,13 @@ def test_sizes_are_those_of_connected_regions():
 
 def test_unknown_words_are_told_and_nothing_is_made_of_them():
     found = AttributesEncoder().compile([Phrase("the red car"), Phrase("dog"), Phrase("the")])
-    assert [phrase.text for phrase in found.program.phrases] == ["the red car"]
-    assert len(found.program.biases) == 1
+    assert [phrase.text for phrase in found.terms.phrases] == ["the red car"]
+    assert len(found.terms.biases) == 1
     assert "'car'" in found.notes[0]
     assert "'dog'" in found.notes[1]
     assert "nothing" in found.notes[1]
     assert "names no attribute" in found.notes[2]
-    assert AttributesEncoder().compile([Phrase("dog")]).program is None
+    assert AttributesEncoder().compile([Phrase("dog")]).terms is None
 
 
 @pytest.mark.parametrize(
@@ -281,12 +281,12 @@ def test_unknown_words_are_told_and_nothing_is_made_of_them():
 )
 def test_nothing_is_made_of_words_whose_meaning_another_turns_around(text, word, instead):
     compiled = AttributesEncoder().compile([Phrase(text)])
-    assert compiled.program is None
+    assert compiled.terms is None
     (note,) = compiled.notes
     assert f"does not understand {word}, and so nothing of it" in note
     assert instead in note
     (refused, kept) = AttributesEncoder().compile([Phrase(text), Phrase("blue")]), compiled
-    assert [phrase.text for phrase in refused.program.phrases] == ["blue"]
+    assert [phrase.text for phrase in refused.terms.phrases] == ["blue"]
     assert refused.notes == kept.notes
 
 
@@ -301,18 +301,18 @@ def test_nothing_is_made_of_words_whose_meaning_another_turns_around(text, word,
 )
 def test_words_that_exclude_each_other_are_told_and_nothing_is_made_of_them(text, words):
     compiled = AttributesEncoder().compile([Phrase(text)])
-    assert compiled.program is None
+    assert compiled.terms is None
     assert compiled.notes == (f"query {text!r}: nothing is both {words}",)
 
 
 @pytest.mark.parametrize("text", ["left centre", "top left", "dark red", "white text", "large dark", "bright light"])
 def test_words_that_can_hold_together_are_taken_together(text):
     compiled = AttributesEncoder().compile([Phrase(text)])
-    assert compiled.program is not None
+    assert compiled.terms is not None
     assert compiled.notes == ()
 
 
 @pytest.mark.parametrize("text", ["Left side", "left half", "the LEFT-hand", "object to the left"])
 def test_what_people_write_around_a_word_changes_nothing(text):
-    (plain, wordy) = (AttributesEncoder().compile([Phrase(each)]).program for each in ("left", text))
+    (plain, wordy) = (AttributesEncoder().compile([Phrase(each)]).terms for each in ("left", text))
     np.testing.assert_array_equal(plain.weights, wordy.weights)

@@ -48,19 +48,19 @@ def errors_of(picture):
 
 def planted(grid, seed):
     """One to four rectangles that are asked for, of up to 14 cells a side: float32[grid]."""
-    random, taking = np.random.default_rng(seed), np.zeros(grid, np.float32)
+    random, participation = np.random.default_rng(seed), np.zeros(grid, np.float32)
     for _ in range(random.integers(1, 5)):
         row, column = random.integers(0, grid[0]), random.integers(0, grid[1])
-        taking[row : row + random.integers(1, 15), column : column + random.integers(1, 15)] = 1
-    return taking
+        participation[row : row + random.integers(1, 15), column : column + random.integers(1, 15)] = 1
+    return participation
 
 
-def lods(geometry, budget, errors, taking=None):
+def lods(geometry, budget, errors, participation=None):
     """The LOD at which each cell is shown, with and without a query."""
     weight, left = geometry.inside.astype(np.float32), tuple(errors[1:])
-    if taking is not None:
-        weight = weight * counted(taking)
-        left = with_prior(left, left[0], hidden_error(taking, weight), taking)
+    if participation is not None:
+        weight = weight * counted(participation)
+        left = with_prior(left, left[0], hidden_error(participation, weight), participation)
     nothing = np.zeros(geometry.grid, np.float32)
     tokens = RateDistortion(64.0).allocate(Problem(geometry, budget, weight, left, None, {}, nothing))
     shown = np.full(geometry.grid, 4, np.uint8)  # nodes that lie wholly beyond the picture get none
@@ -79,10 +79,10 @@ def test_a_query_never_lowers_what_is_seen_of_the_thing_asked_for(samples, clip)
             plain = lods(geometry, budget, errors)
             before = np.take_along_axis(errors, plain[None].astype(int), 0)[0]
             for seed in AREAS:
-                taking = planted(geometry.grid, seed) * geometry.inside
-                asked = lods(geometry, budget, errors, taking)
+                participation = planted(geometry.grid, seed) * geometry.inside
+                asked = lods(geometry, budget, errors, participation)
                 after = np.take_along_axis(errors, asked[None].astype(int), 0)[0]
-                assert (after * taking).sum() <= (before * taking).sum() * 1.0001  # sums of float32
+                assert (after * participation).sum() <= (before * participation).sum() * 1.0001  # sums of float32
 
 
 @pytest.mark.parametrize("clip", ["pedestrians", "tree"])
@@ -93,23 +93,23 @@ def test_all_that_is_asked_for_reaches_lod_2_before_any_of_it_reaches_lod_0(samp
         rows, columns = geometry.grid
         for budget in BUDGETS:
             for seed in AREAS:
-                taking = planted(geometry.grid, seed) * geometry.inside
+                participation = planted(geometry.grid, seed) * geometry.inside
                 whole = np.zeros(geometry.grid, bool)
-                nodes = taking[: rows // 4 * 4, : columns // 4 * 4].reshape(rows // 4, 4, columns // 4, 4)
+                nodes = participation[: rows // 4 * 4, : columns // 4 * 4].reshape(rows // 4, 4, columns // 4, 4)
                 whole[: rows // 4 * 4, : columns // 4 * 4] = nodes.min((1, 3)).repeat(4, 0).repeat(4, 1)
-                shown = lods(geometry, budget, errors, taking)[whole]
+                shown = lods(geometry, budget, errors, participation)[whole]
                 assert not ((shown == 0).any() and (shown > 2).any())
 
 
 def test_the_budget_goes_further_down_the_more_there_is_of_it():
     """Two plain things of 8x8 cells each: both at LOD 2, then both at LOD 1, then both at LOD 0; each has its share."""
     geometry = Geometry(1024, 512)
-    taking = np.zeros(geometry.grid, np.float32)
-    taking[4:12, 4:12] = taking[20:28, 44:52] = 1
+    participation = np.zeros(geometry.grid, np.float32)
+    participation[4:12, 4:12] = participation[20:28, 44:52] = 1
     errors = np.zeros((5, *geometry.grid), np.float32)
     needed = {2: 4, 1: 16, 0: 64}  # tokens for each thing
     for lod, each in needed.items():
-        shown = lods(geometry, 2 * each + 40, errors, taking)  # 40: what is around them, at LODs 4 to 2
+        shown = lods(geometry, 2 * each + 40, errors, participation)  # 40: what is around them, at LODs 4 to 2
         for thing in (shown[4:12, 4:12], shown[20:28, 44:52]):
             assert thing.max() <= lod
             assert thing.min() >= lod - 1

@@ -7,7 +7,7 @@ from foveate.pipeline.attributes.embedder import AttributesEmbedder
 from foveate.pipeline.attributes.vocabulary import LARGEST, MOVING, SMALLEST, TEXT
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.encoder import EmbedderInput
 
 GEOMETRY = Geometry(320, 160)
 EVERYTHING = frozenset(range(16))
@@ -30,7 +30,7 @@ def views(count):
         flow = Flow(dx, np.zeros_like(dx), np.ones_like(dx)) if changed.any() else None
         keyframe = {0: "first", 12: "cut", 20: "periodic"}.get(index)
         maps = dict(grid)
-        yield lambda wanted, k=keyframe, c=changed, f=flow, g=maps: View(None, GEOMETRY, k, c, f, c, g, wanted)
+        yield lambda wanted, k=keyframe, c=changed, f=flow, g=maps: EmbedderInput(None, GEOMETRY, k, c, f, c, g, wanted)
 
 
 @pytest.mark.parametrize("then", [EVERYTHING, {MOVING}, {SMALLEST}, {3, TEXT}, {LARGEST, MOVING}])

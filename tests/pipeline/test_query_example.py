@@ -16,7 +16,7 @@ from foveate.pipeline.attributes.shown import dominant
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.example import Example, example
-from foveate.pipeline.query.program import relevance
+from foveate.pipeline.query.terms import relevance
 from foveate.pipeline.stream import open_stream
 
 RGB = {"red": (220, 20, 20), "white": (250, 250, 250), "blue": (20, 40, 220), "grey": (128, 128, 128)}
@@ -84,7 +84,7 @@ def palette_png(indices: np.ndarray, palette: list[tuple[int, int, int]], alpha:
 
 def test_an_example_that_is_all_transparent_is_refused(tmp_path: Path) -> None:
     cv2.imwrite(str(tmp_path / "none.png"), np.zeros((20, 30, 4), np.uint8))
-    with pytest.raises(SourceError, match=r"none\.png: all of the picture is transparent"):
+    with pytest.raises(SourceError, match=r"none\.png: the picture is wholly transparent"):
         example(str(tmp_path / "none.png"))
 
 
@@ -92,7 +92,7 @@ def test_a_cell_with_any_of_them_is_relevant_and_others_are_not(tmp_path: Path) 
     path = tmp_path / "crop.png"
     cv2.imwrite(str(path), picture(red=50, white=50)[..., ::-1])
     compiled = AttributesEncoder().compile([Phrase(str(path), image=str(path))])
-    assert compiled.program is not None
+    assert compiled.terms is not None
     (note,) = compiled.notes
     assert note.endswith("its colours only: white, red")
     inputs = np.zeros((18, 4), np.float32)
@@ -101,7 +101,7 @@ def test_a_cell_with_any_of_them_is_relevant_and_others_are_not(tmp_path: Path) 
     ):
         for name, share in shares.items():
             inputs[NAMES.index(name), cell] = share
-    np.testing.assert_allclose(relevance(compiled.program, inputs)[0], [1, 1, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(relevance(compiled.terms, inputs)[0], [1, 1, 0, 0], atol=1e-6)
 
 
 def test_from_a_picture_to_tokens(tmp_path: Path) -> None:

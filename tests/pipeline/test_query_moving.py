@@ -11,7 +11,7 @@ from foveate.pipeline.attributes.regions import regions
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.background import BackgroundState, update_background
-from foveate.pipeline.query.encoder import View
+from foveate.pipeline.query.encoder import EmbedderInput
 
 
 def memory_of(geometry):
@@ -62,7 +62,7 @@ GEOMETRY = Geometry(640, 320)
 def view(difference, foreground, changed=None, flow=None, keyframe=None):
     grid = {"frame_difference": np.asarray(difference, np.float32), "foreground": np.asarray(foreground, np.float32)}
     changed = grid["frame_difference"] > 0 if changed is None else changed
-    return View(None, GEOMETRY, keyframe, changed, flow, changed, grid)
+    return EmbedderInput(None, GEOMETRY, keyframe, changed, flow, changed, grid)
 
 
 def moving(motion, seen, shares=()):

@@ -4,7 +4,7 @@ import pytest
 
 from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.attributes.question import queries_in
-from foveate.pipeline.relevance.asked import compiled_queries
+from foveate.pipeline.relevance.stream_query import compile_queries
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ from foveate.pipeline.relevance.asked import compiled_queries
 )
 def test_the_words_that_name_attributes_are_looked_for(question: str, queries: tuple[str, ...]) -> None:
     assert queries_in(question) == queries
-    compiled = compiled_queries(AttributesEncoder(), queries)
+    compiled = compile_queries(AttributesEncoder(), queries)
     assert (compiled.refused, compiled.ignored) == ((), ())

@@ -26,8 +26,8 @@ def asked_at(*cells: tuple[int, int], value: float = 0.8, lod: int = 0) -> Selec
     side = 16 << lod
     fine = [(lod, 16 * column + side // 2, 16 * row + side // 2) for row, column in cells]
     selection = selection_of(WIDTH, HEIGHT, [(4, 128, 128), *fine], patches=False)
-    taking = np.array([0.0, *[value] * len(cells)], np.float32)
-    return dataclasses.replace(selection, participation=taking)
+    participation = np.array([0.0, *[value] * len(cells)], np.float32)
+    return dataclasses.replace(selection, participation=participation)
 
 
 def pixels(picture: Picture) -> tuple[slice, slice]:
@@ -84,8 +84,8 @@ def test_a_cluster_becomes_a_sharp_part_beside_a_thumbnail() -> None:
 def test_three_clusters_become_three_parts_and_a_fourth_waits() -> None:
     places = [(0, 2), (0, 38), (29, 2), (29, 38)]
     selection = asked_at(*places)
-    taking = np.array([0, 0.9, 0.5, 0.8, 0.7], np.float32)
-    thumbnail, *parts = pictures_of(dataclasses.replace(selection, participation=taking), 68, RGB)
+    participation = np.array([0, 0.9, 0.5, 0.8, 0.7], np.float32)
+    thumbnail, *parts = pictures_of(dataclasses.replace(selection, participation=participation), 68, RGB)
     assert len(parts) == 3
     held = [any(_holds(part, place) for part in parts) for place in places]
     assert held == [True, False, True, True]
@@ -147,8 +147,8 @@ def test_parts_never_show_what_is_asked_for_worse_than_one_picture(seed: int) ->
     cells = sorted({(int(rng.integers(rows)), int(rng.integers(columns))) for _ in range(int(rng.integers(1, 60)))})
     tokens = [(0, 16 * column + 8, 16 * row + 8) for row, column in cells]
     selection = selection_of(width, height, tokens, patches=False)
-    taking = rng.uniform(0.5, 1, len(cells)).astype(np.float32)
-    selection = dataclasses.replace(selection, participation=taking)
+    participation = rng.uniform(0.5, 1, len(cells)).astype(np.float32)
+    selection = dataclasses.replace(selection, participation=participation)
     budget, side = int(rng.integers(1, 100)), int(rng.integers(16, 40))
     shown = pictures_of(selection, budget, rgb, pixels_per_token=side * side)
     one = pictures_of(dataclasses.replace(selection, participation=None), budget, rgb, pixels_per_token=side * side)
@@ -232,8 +232,8 @@ def test_what_moves_is_sharper_than_in_one_picture_of_the_same_budget(clip: str,
 def _tokens(selection: Selection) -> NDArray[np.bool_]:
     """Pixels under those that take part at least half as much as the one of LOD 0 or 1 that does most."""
     marked = np.zeros((selection.height, selection.width), bool)
-    taking: Any = selection.participation
-    for x, y, lod in zip(*(each[taking >= taking[selection.lod < 2].max() / 2] for each in
+    participation: Any = selection.participation
+    for x, y, lod in zip(*(each[participation >= participation[selection.lod < 2].max() / 2] for each in
                            (selection.x, selection.y, selection.lod)), strict=True):  # fmt: skip
         half = 8 << int(lod)
         marked[max(0, y - half) : y + half, max(0, x - half) : x + half] = True

@@ -18,6 +18,6 @@ def test_the_record_holds_every_sample(monkeypatch, tmp_path):
 
 
 def test_a_wrong_relevance_is_not_timed(monkeypatch):
-    monkeypatch.setattr(relevance, "relevance", lambda program, inputs: inputs[: len(program.phrases)] * 0 - 1)
+    monkeypatch.setattr(relevance, "relevance", lambda terms, inputs: inputs[: len(terms.phrases)] * 0 - 1)
     with pytest.raises(RedCheckError, match="wrong"):
         relevance.timed(9, 2)

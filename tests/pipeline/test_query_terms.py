@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foveate.pipeline.phrase import HEAVIEST, Phrase, parse
-from foveate.pipeline.query.program import INPUTS, participation, program, relevance
+from foveate.pipeline.query.terms import INPUTS, combined_relevance, query_terms, relevance
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def term(index, gain, bias):
 
 
 def test_all_terms_of_a_query_must_hold_and_one_query_is_enough():
-    asked = program(
+    asked = query_terms(
         [Phrase("a"), Phrase("b", 0.5), Phrase("c", 1.0, True)],
         [[term(0, 2, 0), term(1, 1, 0.25)], [term(2, 1, 0)], [term(3, 4, -1)]],
         "ramp",
@@ -87,18 +87,18 @@ def test_all_terms_of_a_query_must_hold_and_one_query_is_enough():
     maps = relevance(asked, cells)
     np.testing.assert_allclose(maps, [[0.5, 0.2, 0], [1, 0, 0], [0, 0.5, 1]], atol=1e-6)
     # max(a, b / 2) times 1 - c
-    np.testing.assert_allclose(participation(asked, maps), [0.5, 0.1, 0], atol=1e-6)
+    np.testing.assert_allclose(combined_relevance(asked, maps), [0.5, 0.1, 0], atol=1e-6)
 
 
 def test_only_what_is_not_wanted():
-    asked = program([Phrase("sky", 2.0, True)], [[term(5, 1, 0)]], "ramp")
+    asked = query_terms([Phrase("sky", 2.0, True)], [[term(5, 1, 0)]], "ramp")
     cells = np.zeros((INPUTS, 2, 2), np.float32)
     cells[5] = [[0, 0.25], [0.5, 1]]
-    np.testing.assert_allclose(participation(asked, relevance(asked, cells)), [[1, 0.5], [0, 0]])
+    np.testing.assert_allclose(combined_relevance(asked, relevance(asked, cells)), [[1, 0.5], [0, 0]])
 
 
 def test_sigmoid():
-    asked = program([Phrase("dog")], [[term(0, 1, 0), term(1, 1, 0)]], "sigmoid")
+    asked = query_terms([Phrase("dog")], [[term(0, 1, 0), term(1, 1, 0)]], "sigmoid")
     cells = np.zeros((INPUTS, 3), np.float32)
     cells[0], cells[1] = [0, 100, 1e6], [1, -100, 1e6]
     np.testing.assert_allclose(relevance(asked, cells), [[0.5, 0, 1]], atol=1e-6)
@@ -106,4 +106,4 @@ def test_sigmoid():
 
 def test_a_query_without_terms_is_refused():
     with pytest.raises(ValueError, match="'dog' has none"):
-        program([Phrase("dog")], [[]], "ramp")
+        query_terms([Phrase("dog")], [[]], "ramp")

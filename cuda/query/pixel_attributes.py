@@ -1,4 +1,4 @@
-"""What pixels tell of attributes: found on the device, and handed to the host."""
+"""Attributes of single cells, computed on the device from pixels, and their copies on the host."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.query.attributes import Attributes
 from foveate.cuda.query.background import BackgroundModel
 from foveate.cuda.state import PixelState
-from foveate.pipeline.attributes.embedder import OF_PIXELS
-from foveate.pipeline.query.program import COEFFICIENTS
+from foveate.pipeline.attributes.embedder import PIXEL_ATTRIBUTES
+from foveate.pipeline.query.terms import COEFFICIENTS
 
 Maps = NDArray[np.float32]
 
 
-class AttributesOfPixels:
-    """The device's pipeline.cpu.attributes.AttributeStack, copied into one of several slots of page-locked memory.
+class PixelAttributes:
+    """pipeline.cpu.attributes.AttributeStack on the device, with copies in slots of page-locked memory.
 
-    ``found``, float32[COEFFICIENTS, grid], holds on the device what vocabulary.py says, but for motion and sizes.
+    ``found``, float32[COEFFICIENTS, grid], is laid out as vocabulary.py says; motion and sizes are not computed.
     """
 
     def __init__(
         self, memory: Memory, pixels: PixelState, slots: int, stream: Stream, found: DeviceArray | None = None
     ) -> None:
-        """``found`` is allocated where none is given. Raises EngineError where there is no memory."""
+        """``found`` is allocated unless given. Raises EngineError if the device is out of memory."""
         shape = COEFFICIENTS, *pixels.geometry.grid
         self.found = memory.array("attributes", shape, np.float32, stream) if found is None else found
         self._attributes = Attributes(memory.device, memory, pixels, self.found, stream)
@@ -34,24 +34,24 @@ class AttributesOfPixels:
         self._slots = [[memory.pinned(shape, np.float32) for shape in shapes] for _ in range(slots)]
 
     def enqueue(self, index: int, stream: Stream) -> None:
-        """Bring them up to frame ``index``, behind its pixels. Not to be captured: the index is new."""
+        """Update to frame ``index``, after its pixels. Not for a CUDA graph, as the index changes."""
         self._attributes.enqueue(stream)
         self._background.enqueue(index, stream)
 
-    def fetch(self, slot: int, stream: Stream, looks: bool = True) -> None:
-        """Enqueue copies into ``slot``: the background model's maps, and with ``looks`` what cells look like."""
+    def fetch(self, slot: int, stream: Stream, with_attributes: bool = True) -> None:
+        """Enqueue copies into ``slot``: the background model's maps, and attributes if ``with_attributes``."""
         from pycuda import driver
 
         found, background = self._slots[slot]
         driver.memcpy_dtoh_async(background, self._background.maps.pointer, stream)
-        if looks:
+        if with_attributes:
             driver.memcpy_dtoh_async(found, self.found.pointer, stream)
 
     def maps(self, slot: int) -> dict[str, Maps]:
-        """What has arrived in ``slot``, by name, until its next ``fetch``; see AttributeStack.maps."""
+        """The maps in ``slot`` by name, valid until its next ``fetch``; see AttributeStack.maps."""
         found, (difference, foreground) = self._slots[slot]
         return {
-            **{name: found[index] for index, name in OF_PIXELS.items()},
+            **{name: found[index] for index, name in PIXEL_ATTRIBUTES.items()},
             "frame_difference": difference,
             "foreground": foreground,
         }

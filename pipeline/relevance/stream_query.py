@@ -1,4 +1,4 @@
-"""What the settings ask for, compiled: the encoder, its program, and what it did not understand."""
+"""The queries of a stream, compiled: encoder, terms, and notes on what was not understood."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from dataclasses import dataclass
 
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.phrase import LONGEST, Phrase, parse, shortened
-from foveate.pipeline.query.encoder import Compiled, QueryEncoder
-from foveate.pipeline.query.program import Program
+from foveate.pipeline.query.encoder import CompiledQuery, QueryEncoder
+from foveate.pipeline.query.terms import QueryTerms
 from foveate.pipeline.settings import QUERY_MAP, Settings, shown_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """The queries of a stream as it begins."""
+class StreamQuery:
+    """The compiled queries of a stream, as the settings give them."""
 
     encoder: QueryEncoder
-    program: Program | None
-    maps: Mapping[str, Program | None]  # of the maps "query:TEXT" that were asked for, by their names
+    terms: QueryTerms | None
+    maps: Mapping[str, QueryTerms | None]  # terms of the requested maps "query:TEXT", by name
     notes: tuple[str, ...]
-    ignored: tuple[str, ...] = ()  # words of the queries, not of the maps, that count for nothing
+    ignored: tuple[str, ...] = ()  # words of the queries, not of the maps, without effect
 
 
-def asked(settings: Settings) -> Asked:
-    """What ``settings`` ask. Raises SettingsError as compiled_queries does, EngineError, SourceError."""
+def stream_query(settings: Settings) -> StreamQuery:
+    """Compile the queries of ``settings``. Raises SettingsError as compile_queries does, EngineError, SourceError."""
     encoder, lenient = open_encoder(settings), settings.query_lenient
-    compiled = compiled_queries(encoder, settings.query, settings.query_image, lenient=lenient)
+    compiled = compile_queries(encoder, settings.query, settings.query_image, lenient=lenient)
     names = [name for name in settings.maps if name.startswith(QUERY_MAP)]
-    aside = {name: compiled_queries(encoder, [name.removeprefix(QUERY_MAP)], lenient=lenient) for name in names}
+    aside = {name: compile_queries(encoder, [name.removeprefix(QUERY_MAP)], lenient=lenient) for name in names}
     notes = dict.fromkeys(note for each in (compiled, *aside.values()) for note in each.notes)
-    maps = {name: each.program for name, each in aside.items()}
-    return Asked(encoder, compiled.program, maps, tuple(notes), compiled.ignored)
+    maps = {name: each.terms for name, each in aside.items()}
+    return StreamQuery(encoder, compiled.terms, maps, tuple(notes), compiled.ignored)
 
 
 def open_encoder(settings: Settings) -> QueryEncoder:
@@ -45,18 +45,18 @@ def open_encoder(settings: Settings) -> QueryEncoder:
     return AttributesEncoder()
 
 
-def compiled_queries(
+def compile_queries(
     encoder: QueryEncoder, queries: Sequence[str], images: Sequence[str] = (), *, lenient: bool = False
-) -> Compiled:
-    """The program of ``queries``, and of ``images``, files that show something; None where there are none.
+) -> CompiledQuery:
+    """Compile ``queries`` and ``images``, files with example pictures; terms None if there are none.
 
-    Raises SettingsError, also for a query of which nothing is understood, unless ``lenient``; SourceError.
+    Raises SettingsError, also for a query that is not understood at all, unless ``lenient``; SourceError.
     """
     texts = isinstance(queries, Sequence) and all(isinstance(query, str) for query in queries)
     if not texts or isinstance(queries, str):
         raise SettingsError(f"query must be a list of texts, got {shown_value(queries)}")
     if not queries and not images:
-        return Compiled(None)
+        return CompiledQuery(None)
     try:
         phrases = [parse(query) for query in queries]
     except ValueError as error:
