@@ -1,4 +1,4 @@
-// Carries every cell's maps from the previous frame to this one along the flow, scores the cell, and weights its errors.
+// Warps every cell's maps from the previous frame to this one along the flow, scores the cell, and weights its errors.
 //
 // One thread per cell, unit by unit in the order of the quadtrees, so that the weighted errors of a node's cells are
 // summed where they are made, in the order of pruning.c. Where the frame rests, only the cells' ages move on.
@@ -12,7 +12,7 @@
 #include "spec/score.h"
 #include "spec/tokens.h"
 
-enum Map { RELEVANCE, SALIENCY_BEFORE, FIXATION, ATTENTION, CLUSTER_DISTANCE, CLUSTER_ID, CLUSTER_SIZE, SINCE, MAPS };
+enum Map { PREVIOUS_SCORE, PREVIOUS_SALIENCY, FIXATION, ATTENTION, CLUSTER_DISTANCE, CLUSTER_ID, CLUSTER_SIZE, SINCE, MAPS };
 const int LINEAR_MAPS = CLUSTER_ID;  // the maps before this one are averaged; the others hold identities and counts
 
 const int THREADS = 256;
@@ -70,12 +70,12 @@ struct Cell {
     int changed;
 };
 
-// What a cell's errors count.
-struct Worth {
-    float weight, hidden, aside, ghosts;  // see pipeline/cascade/prior.py; without a query 0, 0 and 1 but for weight
+// How a cell's errors are weighted.
+struct ErrorWeights {
+    float weight, hidden, ignored, stale;  // see pipeline/cascade/query_prior.py; without a query 0, 0 and 1 but for weight
 };
 
-struct Carried {
+struct Warped {
     float maps[MAPS];
     float confidence;  // of the flow
     int valid;         // the maps may be reused
@@ -114,44 +114,44 @@ __device__ inline void follow(const Carry& p, const Cell& cell, float* dx, float
     p.flow[2 * cell.count + cell.index] = 1.0f;
 }
 
-__device__ inline Carried carry_cell(const Carry& p, const FrameState& frame, int from, const Cell& cell)
+__device__ inline Warped warp_cell(const Carry& p, const FrameState& frame, int from, const Cell& cell)
 {
     const Grid& grid = p.grid;
-    Carried carried;
-    for (int map = 0; map < MAPS; map++) carried.maps[map] = map == SINCE ? __int_as_float(p.max_age) : 0.0f;
-    carried.confidence = 0.0f;
-    carried.valid = 0;
-    if (frame.keyframe || !p.caches) return carried;
+    Warped warped;
+    for (int map = 0; map < MAPS; map++) warped.maps[map] = map == SINCE ? __int_as_float(p.max_age) : 0.0f;
+    warped.confidence = 0.0f;
+    warped.valid = 0;
+    if (frame.keyframe || !p.caches) return warped;
     float dx = 0.0f, dy = 0.0f, confidence = 1.0f;
     if (frame.changed_count) {
         follow(p, cell, &dx, &dy, &confidence);
-        carried.confidence = confidence;
+        warped.confidence = confidence;
     }
     float x = (float)cell.column + dx, y = (float)cell.row + dy;
     int moved = dx != 0.0f || dy != 0.0f, nearest_x = __float2int_rn(x), nearest_y = __float2int_rn(y);
 #pragma unroll
     for (int map = 0; map < MAPS; map++) {
         Picture before = {p.maps + (2 * map + from) * cell.count, grid.rows, grid.columns};
-        if (!moved) carried.maps[map] = before.samples[cell.index];
-        else carried.maps[map] = map < LINEAR_MAPS ? between(before, y, x) : sample(before, nearest_y, nearest_x);
+        if (!moved) warped.maps[map] = before.samples[cell.index];
+        else warped.maps[map] = map < LINEAR_MAPS ? between(before, y, x) : sample(before, nearest_y, nearest_x);
     }
     int within = x > -0.5f && y > -0.5f && x < (float)grid.columns - 0.5f && y < (float)grid.rows - 0.5f;
-    carried.valid = within && confidence >= p.confidence && __float_as_int(carried.maps[SINCE]) < p.max_age;
-    return carried;
+    warped.valid = within && confidence >= p.confidence && __float_as_int(warped.maps[SINCE]) < p.max_age;
+    return warped;
 }
 
 // What this cell's maps are for the next frame.
-__device__ inline void remember(const Carry& p, int to, const Cell& cell, Carried carried, float score, float saliency)
+__device__ inline void remember(const Carry& p, int to, const Cell& cell, Warped warped, float score, float saliency)
 {
-    p.attention_before[cell.index] = carried.maps[ATTENTION];
+    p.attention_before[cell.index] = warped.maps[ATTENTION];
     p.gaze[cell.index] = fmaxf(GAZE_KEEP * p.gaze[cell.index], p.bump[cell.index]);
-    carried.maps[RELEVANCE] = score;
-    carried.maps[SALIENCY_BEFORE] = saliency;
-    carried.maps[FIXATION] *= FIXATION_KEEP;
-    carried.maps[ATTENTION] = fminf(ATTENTION_KEEP * carried.maps[ATTENTION] + p.paid[cell.index], 1.0f);
-    carried.maps[SINCE] = __int_as_float(carried.valid ? __float_as_int(carried.maps[SINCE]) + 1 : 0);
+    warped.maps[PREVIOUS_SCORE] = score;
+    warped.maps[PREVIOUS_SALIENCY] = saliency;
+    warped.maps[FIXATION] *= FIXATION_KEEP;
+    warped.maps[ATTENTION] = fminf(ATTENTION_KEEP * warped.maps[ATTENTION] + p.paid[cell.index], 1.0f);
+    warped.maps[SINCE] = __int_as_float(warped.valid ? __float_as_int(warped.maps[SINCE]) + 1 : 0);
 #pragma unroll
-    for (int map = 0; map < MAPS; map++) p.maps[(2 * map + to) * cell.count + cell.index] = carried.maps[map];
+    for (int map = 0; map < MAPS; map++) p.maps[(2 * map + to) * cell.count + cell.index] = warped.maps[map];
 }
 
 __device__ inline void keep_pictures(const Carry& p, const Cell& cell)
@@ -178,45 +178,44 @@ __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
     return !cell.inside ? 0.0f : scored ? p.floor + score : 1.0f;
 }
 
-// What an error counts by the cell's participation.
-__device__ inline float counted(float participation)
+// Weight of an error by the cell's participation.
+__device__ inline float error_weight(float participation)
 {
-    return OUTSIDE + (1.0f - OUTSIDE) * participation;
+    return OUTSIDE_WEIGHT + (1.0f - OUTSIDE_WEIGHT) * participation;
 }
 
-// How many times the error counts where the reader may see something that took part and has gone.
-__device__ inline float ghosts_of(const Carry& p, const Cell& cell, float participation)
+// Factor for the error where the reader may still see a matching object that has left.
+__device__ inline float stale_weight(const Carry& p, const Cell& cell, float participation)
 {
     float marked = fmaxf(p.marked[cell.index], participation);
     p.marked[cell.index] = marked;
     if (!p.pending[cell.index]) marked = 0.0f;
-    return fmaxf(counted(marked) / counted(participation), 1.0f);
+    return fmaxf(error_weight(marked) / error_weight(participation), 1.0f);
 }
 
-// What the errors of a cell count whose score gives it that weight, what it may hide from a query, and what of its finest
-// detail does not count.
-__device__ inline Worth worth_of(const Carry& p, const Cell& cell, float weight)
+// The weights of a cell's errors; `weight` is the one that follows from its score.
+__device__ inline ErrorWeights error_weights_of(const Carry& p, const Cell& cell, float weight)
 {
-    Worth worth = {weight, 0.0f, 0.0f, 1.0f};
-    if (!p.participation) return worth;
+    ErrorWeights weights = {weight, 0.0f, 0.0f, 1.0f};
+    if (!p.participation) return weights;
     float participation = p.participation[cell.index];
-    worth.weight = weight * counted(participation);
-    worth.hidden = ((HIDDEN * participation) * participation) / fmaxf(worth.weight, LEAST_WEIGHT);
-    worth.aside = p.errors[cell.index] * (1.0f - fminf(ASIDE + 2.0f * participation, 1.0f));
-    return worth;
+    weights.weight = weight * error_weight(participation);
+    weights.hidden = ((HIDDEN_ERROR * participation) * participation) / fmaxf(weights.weight, LEAST_WEIGHT);
+    weights.ignored = p.errors[cell.index] * (1.0f - fminf(DETAIL_WEIGHT + 2.0f * participation, 1.0f));
+    return weights;
 }
 
-// What may be hidden at a LOD, in units of HIDDEN.
+// Error assumed hidden at a LOD, in units of HIDDEN_ERROR.
 __device__ inline float hidden_share(int lod)
 {
     return (float)(lod <= 2 ? lod : lod == 3 ? 6 : 22 + 16 * (lod - TOP));
 }
 
-// What the cell's error at a level above 0 counts; it is at least `left`, see pipeline/cpu/reader.py.
-__device__ inline float with_prior(const Carry& p, float error, float left, int level, const Worth& worth)
+// The cell's error at a level above 0 with the query prior; it is at least `left`, see pipeline/cpu/reader.py.
+__device__ inline float error_with_prior(const Carry& p, float error, float left, int level, const ErrorWeights& weights)
 {
     error = fmaxf(error, left);
-    return p.participation ? fmaxf(error - worth.aside, 0.0f) + worth.hidden * hidden_share(level) : error;
+    return p.participation ? fmaxf(error - weights.ignored, 0.0f) + weights.hidden * hidden_share(level) : error;
 }
 
 // The error with which tokens of a level or a finer one left the cell at most; `finer`: those of finer ones.
@@ -226,24 +225,24 @@ __device__ inline float left_by(const Carry& p, const Cell& cell, int level, flo
 }
 
 // The cell's error at a level; at level 0, that of what the reader holds.
-__device__ inline float error_of(const Carry& p, const Cell& cell, int level, float left, const Worth& worth)
+__device__ inline float error_of(const Carry& p, const Cell& cell, int level, float left, const ErrorWeights& weights)
 {
-    if (level) return with_prior(p, p.errors[(level - 1) * cell.count + cell.index], left, level, worth);
+    if (level) return error_with_prior(p, p.errors[(level - 1) * cell.count + cell.index], left, level, weights);
     if (!p.reader_error) return UNSEEN;
     float error = p.reader_error[cell.index];
     if (!p.participation) return error;
     int lod = p.seen[cell.index] ? p.seen[cell.index] - 1 : NEVER_SEEN;
-    return fmaxf(error - worth.aside, 0.0f) * worth.ghosts + worth.hidden * hidden_share(lod);
+    return fmaxf(error - weights.ignored, 0.0f) * weights.stale + weights.hidden * hidden_share(lod);
 }
 
-// Works on one cell and returns what its errors count.
-__device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cell& cell, int* valid)
+// Updates one cell and returns the weights of its errors.
+__device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, const Cell& cell, int* valid)
 {
     int from = p.choice->turn, anew = frame.forgets || cell.changed;
     const float* channel = p.channels + cell.index;
     if (anew) p.pending[cell.index] = 1;
     p.age[cell.index] = anew ? 0 : p.age[cell.index] + 1;
-    Carried carried = carry_cell(p, frame, from, cell);
+    Warped warped = warp_cell(p, frame, from, cell);
     keep_pictures(p, cell);
     float distance = channel[EDGE_DISTANCE * cell.count], saliency = channel[SALIENCY * cell.count];
     float participation = p.participation ? p.participation[cell.index] : 0.0f;
@@ -257,16 +256,16 @@ __device__ inline Worth weigh(const Carry& p, const FrameState& frame, const Cel
     perspective *= wanted;
     float score = p.participation ? focused(information, perspective, participation)
                                   : 0.5f * (information + perspective);
-    float trust = carried.valid && cell.changed && !p.turned ? carried.confidence : 0.0f;
-    score += trust * p.blend * (carried.maps[RELEVANCE] - score);
-    remember(p, 1 - from, cell, carried, score, saliency);
+    float trust = warped.valid && cell.changed && !p.turned ? warped.confidence : 0.0f;
+    score += trust * p.blend * (warped.maps[PREVIOUS_SCORE] - score);
+    remember(p, 1 - from, cell, warped, score, saliency);
     p.scores[cell.index] = score;
     p.scores[cell.count + cell.index] = information;
     p.scores[2 * cell.count + cell.index] = perspective;
-    *valid = carried.valid;
-    Worth worth = worth_of(p, cell, weight_of(p, cell, score));
-    if (p.reader_error && p.participation && !frame.forgets) worth.ghosts = ghosts_of(p, cell, participation);
-    return worth;
+    *valid = warped.valid;
+    ErrorWeights weights = error_weights_of(p, cell, weight_of(p, cell, score));
+    if (p.reader_error && p.participation && !frame.forgets) weights.stale = stale_weight(p, cell, participation);
+    return weights;
 }
 
 // Sum over the unit's cells, which lie in neighbouring lanes: each column's first, then these from left to right. Right
@@ -312,13 +311,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
         return;
     }
     int valid = 1;
-    Worth worth = {};
-    if (cell.exists) worth = weigh(p, frame, cell, &valid);
+    ErrorWeights weights = {};
+    if (cell.exists) weights = weigh(p, frame, cell, &valid);
     float left = 0.0f;
     for (int level = 0; level <= TOP; level++) {
         if (cell.exists) left = left_by(p, cell, level, left);
-        float error = cell.exists ? error_of(p, cell, level, left, worth) : 0.0f;
-        float sum = over_unit(error * worth.weight, grid.merge);
+        float error = cell.exists ? error_of(p, cell, level, left, weights) : 0.0f;
+        float sum = over_unit(error * weights.weight, grid.merge);
         if (threadIdx.x % each == 0) products[level][unit] = sum;
     }
     int recomputed = __syncthreads_count(cell.inside && !valid);
@@ -381,16 +380,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
     int each = threads_of_unit(grid), units = THREADS / each;
     if (p.frame->rests) return;
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
-    Worth worth = {};
-    if (cell.exists) worth = worth_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
+    ErrorWeights weights = {};
+    if (cell.exists) weights = error_weights_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
     float left = 0.0f;
     for (int level = 1; cell.exists && level <= TOP; level++) left = left_by(p, cell, level, left);
     float painted = cell.exists ? p.errors[(TOP - 1) * cell.count + cell.index] : 0.0f;
     for (int level = TOP + 1; level <= grid.top; level++) {
         if (cell.exists) left = left_by(p, cell, level, left);
         if (cell.exists) painted += further_error(p, cell, level);
-        float error = cell.exists ? with_prior(p, painted, left, level, worth) : 0.0f;
-        float sum = over_unit(error * worth.weight, grid.merge);
+        float error = cell.exists ? error_with_prior(p, painted, left, level, weights) : 0.0f;
+        float sum = over_unit(error * weights.weight, grid.merge);
         if (threadIdx.x % each == 0) products[threadIdx.x / each] = sum;
         float share = tree_sum(products, units);
         if (threadIdx.x == 0) p.shares[(level - TOP - 1) * gridDim.x + blockIdx.x] = share;

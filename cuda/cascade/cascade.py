@@ -83,7 +83,7 @@ class Cascade:
         self._pixels = pixels
         self._plan, self._settings = plan, plan.settings
         self._feedback = feedback
-        feedback.tell_anew()
+        feedback.resend_gaze()
         self._flow = flow
         self._was_fed = False
         self.budget = 0  # instead of the settings'; 0: theirs

@@ -3,7 +3,7 @@
 // One block of 16 x 16 threads per token and slice of rows; slice 0 does all but the painting. Tokens of one frame do not
 // overlap, so no two blocks write the same cell or pixel; where tokens of a group repeat each other, the first one's block
 // does all of them. Where the frame rests, the last frame's tokens grow older.
-// Results equal pipeline/cascade/coverage.py, ledger.py, pipeline/cpu/reader.py and sampling.py.
+// Results equal pipeline/cascade/coverage.py, token_age.py, pipeline/cpu/reader.py and sampling.py.
 #include "cascade.cuh"
 #include "spec/memory.h"
 #include "spec/tokens.h"

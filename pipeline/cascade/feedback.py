@@ -103,7 +103,7 @@ class Feedback:
             self._queries, self._terms, self._ignored, self._query_changed = queries, terms, ignored, True
             self._news = True
 
-    def tell_anew(self) -> None:
+    def resend_gaze(self) -> None:
         """A Cascade begins, as where frames change their size: the gaze is news to it."""
         with self._lock:
             if self._gaze is not None:

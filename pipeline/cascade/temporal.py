@@ -70,7 +70,7 @@ class Temporal:
             if fed.gaze is not None:
                 self._gaze = np.maximum(self._gaze, self._bump(fed.gaze))
 
-    def note(self, score: Map, saliency: Map, tokens: Tokens, valid: Mask) -> None:
+    def remember(self, score: Map, saliency: Map, tokens: Tokens, valid: Mask) -> None:
         """Remember this frame for the next. A token of LOD l fixates its cells by 4**-l."""
         maps = self._cache.maps
         maps["prev_relevance"] = score
@@ -102,7 +102,7 @@ class Temporal:
         return "depth" in self._cache.maps
 
     @property
-    def relevance(self) -> Map:
+    def previous_score(self) -> Map:
         """The previous frame's final score, carried to this frame: float32[grid]."""
         return self._cache.maps["prev_relevance"]
 

@@ -13,14 +13,20 @@ from foveate.pipeline.attributes.vocabulary import TEXT
 from foveate.pipeline.cascade.coverage import Coverage
 from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Fed, Feedback
-from foveate.pipeline.cascade.ledger import Ledger
-from foveate.pipeline.cascade.prior import counted, ghosts, held_with_prior, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
+from foveate.pipeline.cascade.query_prior import (
+    error_weight,
+    errors_with_prior,
+    hidden_error,
+    reader_error_with_prior,
+    stale_weight,
+)
 from foveate.pipeline.cascade.rate import Account, Terms
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy, top_lod
 from foveate.pipeline.cascade.temporal import Temporal
+from foveate.pipeline.cascade.token_age import AgeMaps
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.colour import picture_rgb, to_rgb
 from foveate.pipeline.cpu.flow import FlowSearch
@@ -63,17 +69,17 @@ _EVOLVING = frozenset({"fixation", "gaze", "attention", "prev_attention", "prev_
 _AGES = ("embedding_age", "text_age")
 
 
-class _Carried(NamedTuple):
-    valid: Mask  # cells whose maps may be reused
-    trust: Map  # how far a moved cell's previous score holds
+class _Warped(NamedTuple):
+    valid: Mask  # cells whose warped maps may be reused
+    trust: Map  # weight of the warped previous score of a moved cell, in [0, 1]
     flow: Flow | None
 
 
 class _Scored(NamedTuple):
-    scores: Scores  # blended with the previous frame's where that could be carried
+    scores: Scores  # blended with the previous frame's where that could be warped
     valid: Mask
     channels: dict[str, Map]
-    glance: Map | None  # the score of the first of two passes
+    first_pass: Map | None  # the score of the first of two passes
 
 
 class _Cascade:
@@ -85,7 +91,7 @@ class _Cascade:
         self._account = account  # where the budget is an average
         self._settings = settings
         self._feedback = feedback
-        feedback.tell_anew()
+        feedback.resend_gaze()
         self._geometry = geometry
         weighed = frozenset() if plan.scorer is None else plan.scorer.channels
         self._read = channels_read(settings.allocation) | (weighed - {"pass1_score"})
@@ -95,14 +101,14 @@ class _Cascade:
         self._lettering = None if plan.detector is None else Lettering(plan.detector, settings.ocr, geometry)
         self._temporal = Temporal(geometry, settings.cache, used)
         self._flow = FlowSearch(settings.cache.flow_level)
-        self._ledger = Ledger(geometry)
+        self._ages = AgeMaps(geometry)
         self._strategy = strategy(settings.allocation)
         in_stream = settings.allocation.memory == "stream"
         about = geometry, state.update.frame.subsampled, settings.allocation.interpolation
         self._reader = Reader(*about) if in_stream else None
-        self._evolving = not _EVOLVING.isdisjoint(used)  # maps that change even where the picture rests
-        self._settled: Selection | None = None  # what an unchanged frame is given again
-        self._dear = False  # whether the last frame paid more than the least price for its tokens, being in debt
+        self._evolving = not _EVOLVING.isdisjoint(used)  # maps that change even where the picture does not
+        self._settled: Selection | None = None  # the selection that an unchanged frame repeats
+        self._in_debt = False  # whether the last frame had to pay more than the lowest price because of its debt
 
     def select(self, state: State) -> Selection:
         """The Selection of one frame."""
@@ -110,13 +116,13 @@ class _Cascade:
         fed = self._feedback.take(self._geometry)
         quiet = not update.writes and not fed.anything
         if quiet and self._settled is not None:
-            self._ledger.rest()
+            self._ages.advance_unchanged()
             selection = self._settled = _again(self._settled, update.frame)
         else:
             selection = self._anew(state, fed)
             # Motion is zero one frame after the last change; a reader is content when it asked for nothing at the least
             # price.
-            content = self._reader is None or (len(selection) == 0 and not self._dear)
+            content = self._reader is None or (len(selection) == 0 and not self._in_debt)
             rests = all(each is None or each.settled for each in (self._query_relevance, self._lettering))
             self._settled = selection if quiet and content and rests and not self._evolving else None
         self._feedback.remember(selection, self._geometry)
@@ -124,29 +130,29 @@ class _Cascade:
 
     def _anew(self, state: State, fed: Fed) -> Selection:
         changed = np.asarray(tiles_to_cells(state.update.changed), np.bool_)
-        self._ledger.advance(changed, state.update.forgets)
-        carried = self._carry(state, changed)
-        view = self._view(state, changed, carried, fed)
+        self._ages.advance(changed, state.update.forgets)
+        warped = self._warp(state, changed)
+        view = self._view(state, changed, warped, fed)
         if self._lettering is not None:
             state = replace(state, grid=dict(view.grid))
-        scored = self._score(state, view, carried.trust, fed)
+        scored = self._score(state, view, warped.trust, fed)
         budget = fed.budget or self._settings.rate
         upper = UpperLevels(state.colours, top_lod(self._settings.allocation, self._geometry, budget))
         terms = Terms(budget, 0.0) if self._account is None else self._account.terms(budget)
         tokens = self._allocate(state, upper, scored, fed, terms)
-        self._dear = terms.debt > 0
+        self._in_debt = terms.debt > 0
         if self._account is not None:
             self._account.spend(len(tokens.lod))
-        self._temporal.note(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
+        self._temporal.remember(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
         return self._selection(state, upper, scored, tokens, fed)
 
-    def _view(self, state: State, changed: Mask, carried: _Carried, fed: Fed) -> EmbedderInput:
+    def _view(self, state: State, changed: Mask, warped: _Warped, fed: Fed) -> EmbedderInput:
         """The frame as queries see it, with the text that a detector finds, where there is one."""
         update, wanted = state.update, frozenset[int]()
         if self._query_relevance is not None:
             self._query_relevance.take(fed)
             wanted = self._query_relevance.wanted
-        about = update.frame, self._geometry, update.keyframe, changed, carried.flow, carried.valid
+        about = update.frame, self._geometry, update.keyframe, changed, warped.flow, warped.valid
         view = EmbedderInput(*about, state.grid, wanted)
         if self._lettering is None:
             return view
@@ -160,11 +166,11 @@ class _Cascade:
         participation = self._participation(view)
         channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
         channels |= {name: self._channel(name, state) for name in self._read}
-        scores, glance = self._looks(channels, participation, changed, fed)
+        scores, first_pass = self._looks(channels, participation, changed, fed)
         if not fed.query_changed:  # the previous score answers the previous query
             blend = trust * np.float32(self._settings.cache.blend)
-            scores = scores._replace(score=scores.score + blend * (self._temporal.relevance - scores.score))
-        return _Scored(scores, valid, channels, glance)
+            scores = scores._replace(score=scores.score + blend * (self._temporal.previous_score - scores.score))
+        return _Scored(scores, valid, channels, first_pass)
 
     def _looks(
         self, channels: dict[str, Map], participation: Map | None, changed: Mask, fed: Fed
@@ -174,11 +180,11 @@ class _Cascade:
         if self._settings.score.passes == 1:
             return score_cells(channels, participation, changed, linear), None
         channels["pass1_score"] = np.zeros(self._geometry.grid, np.float32)
-        glance = score_cells(channels, participation, changed, linear).score
-        channels["pass1_score"] = glance
+        first_pass = score_cells(channels, participation, changed, linear).score
+        channels["pass1_score"] = first_pass
         if fed.gaze is None:
-            channels["eccentricity"] = self._temporal.distance_to(peak(glance, self._geometry))
-        return score_cells(channels, participation, changed, linear), glance
+            channels["eccentricity"] = self._temporal.distance_to(peak(first_pass, self._geometry))
+        return score_cells(channels, participation, changed, linear), first_pass
 
     def _participation(self, view: EmbedderInput) -> Map | None:
         if self._query_relevance is None:
@@ -193,8 +199,8 @@ class _Cascade:
         if self._lettering is not None:
             self._lettering.close()
 
-    def _carry(self, state: State, changed: Mask) -> _Carried:
-        """Warp the cache to this frame: cells that may be reused, and how far a moved cell's previous score holds.
+    def _warp(self, state: State, changed: Mask) -> _Warped:
+        """Warp the cache to this frame.
 
         A cell that did not change needs no history: its score follows from the same pixels as before.
         """
@@ -204,13 +210,13 @@ class _Cascade:
             self._temporal.clear()
             self._flow.observe(state.picture)
             self._renew(state)
-            return _Carried(nothing.astype(np.bool_), nothing, None)
+            return _Warped(nothing.astype(np.bool_), nothing, None)
         flow = self._flow.search(state.picture, changed)
         valid = self._temporal.follow(flow)
-        return _Carried(valid, nothing if flow is None else flow.confidence * (valid & changed), flow)
+        return _Warped(valid, nothing if flow is None else flow.confidence * (valid & changed), flow)
 
     def _renew(self, state: State) -> None:
-        """What is made anew where nothing is carried: the clusters and the depth."""
+        """What is made anew where nothing is warped: the clusters and the depth."""
         if self._temporal.clustered:
             self._temporal.cluster(self._grid_rgb(state))
         if self._temporal.deep and self._plan.depth is not None:
@@ -224,7 +230,7 @@ class _Cascade:
         update, levels, settings = state.update, state.levels, self._settings
         kept, errors = None, upper.errors(state.errors)
         if self._reader is not None and update.forgets:
-            self._reader.forget()  # it holds nothing, so this frame stands alone and covers the picture
+            self._reader.forget()  # nothing is known, so this frame covers the picture by itself
         elif self._reader is not None:
             noise = noise_error(settings.change, update.noise)
             kept = self._reader.compare(levels, update.written, update.changed, noise)
@@ -235,12 +241,12 @@ class _Cascade:
         weight = weight * self._geometry.inside
         participation = scored.scores.participation
         if participation is not None:
-            weight = weight * counted(participation)
+            weight = weight * error_weight(participation)
             prior = state.errors[0], hidden_error(participation, weight), participation
-            errors = with_prior(errors, *prior)
+            errors = errors_with_prior(errors, *prior)
             if self._reader is not None and kept is not None:
-                gone = ghosts(self._reader.marked(participation), participation)
-                kept = held_with_prior(kept, self._reader.lod, gone, *prior)
+                stale = stale_weight(self._reader.marked(participation), participation)
+                kept = reader_error_with_prior(kept, self._reader.lod, stale, *prior)
         problem = Problem(
             self._geometry,
             terms.most,
@@ -263,7 +269,7 @@ class _Cascade:
         coverage = Coverage(tokens, self._geometry)
         maps = [values for values in scores if values is not None]
         score, information, perspective, *participation = coverage.means(np.stack(maps))
-        ages = self._ledger.emit(tokens, coverage)
+        ages = self._ages.emit(tokens, coverage)
         side = CELL << tokens.lod.astype(np.int32)
         return Selection(
             index=frame.index,
@@ -288,12 +294,13 @@ class _Cascade:
         )
 
     def _extras(self, fed: Fed) -> dict[str, Any]:
-        told = {} if self._query_relevance is None else self._query_relevance.extras(fed)
-        told = told if self._lettering is None else {**told, **self._lettering.extras()}
-        return told if self._account is None else {**told, **self._owed()}
+        extras = {} if self._query_relevance is None else self._query_relevance.extras(fed)
+        if self._lettering is not None:
+            extras |= self._lettering.extras()
+        return extras if self._account is None else extras | self._rate_extras()
 
-    def _owed(self) -> dict[str, Any]:
-        """How the rate is controlled: tokens of debt behind this frame, and what a token had to gain in it."""
+    def _rate_extras(self) -> dict[str, Any]:
+        """State of the rate control: the debt after this frame, in tokens, and the price per token in it."""
         assert self._account is not None
         assert isinstance(self._strategy, RateDistortion)
         return {"debt": self._account.debt, "price": self._strategy.price}
@@ -302,8 +309,8 @@ class _Cascade:
         """One map to hand out, float32[grid]."""
         if name == "score":
             return scored.scores.score
-        if name == "pass1_score" and scored.glance is not None:
-            return scored.glance
+        if name == "pass1_score" and scored.first_pass is not None:
+            return scored.first_pass
         if name == "eccentricity":
             return scored.channels[name]
         return self._channel(name, state)

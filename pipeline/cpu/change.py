@@ -31,13 +31,13 @@ def _grey(rows: int, columns: int) -> Plane:
     return plane
 
 
-def changed_tiles(planes: Planes, held: Planes, threshold: float, geometry: Geometry) -> Mask:
+def changed_tiles(planes: Planes, reference: Planes, threshold: float, geometry: Geometry) -> Mask:
     """bool[tiles]: the mean absolute difference of any 8x8 block, in any plane, exceeds ``threshold``.
 
     All planes are uint8; chroma blocks cover the same 8x8 pixels of level 0.
     """
     sides = [_per_plane(BLOCK, plane, planes[0]) for plane in planes]
-    return change.changed_tiles(planes, held, sides, threshold, geometry.tiles)
+    return change.changed_tiles(planes, reference, sides, threshold, geometry.tiles)
 
 
 def _per_plane(side: int, plane: Plane, luma: Plane) -> int:
@@ -45,7 +45,7 @@ def _per_plane(side: int, plane: Plane, luma: Plane) -> int:
     return side if plane.shape == luma.shape else side // 2
 
 
-class Held:
+class ReferenceFrame:
     """Upload's copy of what the texture holds: the same tiles are written to both, in the same order."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Held:
     def planes(self) -> Planes:
         """The planes as they are now. Valid until the next write."""
         if self._planes is None:
-            raise RuntimeError("nothing is held before the first write")
+            raise RuntimeError("nothing is reference before the first write")
         return self._planes
 
     def write(self, planes: Planes, tiles: Mask) -> None:

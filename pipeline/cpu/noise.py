@@ -43,7 +43,7 @@ class Noise:
         """Mean absolute difference of a block above which its tile has changed."""
         return max(self._settings.threshold, passed(self._settings, self.level))
 
-    def note(self, luma: Plane, forgets: bool) -> None:
+    def measure(self, luma: Plane, forgets: bool) -> None:
         """Look at a frame. What begins a new scene says nothing of noise."""
         if self._settings.noise:
             level = noise_level(luma, self._before)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cpu.change import Held, changed_tiles, planes_of
+from foveate.pipeline.cpu.change import ReferenceFrame, changed_tiles, planes_of
 from foveate.pipeline.cpu.noise import Noise
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.frames import Colour, Frame, Plane
@@ -34,20 +34,20 @@ class Uploader:
     def __init__(self, settings: ChangeSettings, feedback: Feedback | None = None) -> None:
         self._settings = settings
         self._feedback = feedback or Feedback()
-        self._held = Held()
+        self._reference = ReferenceFrame()
         self._kind: _Kind | None = None
         self._geometry = Geometry(1, 1)
         self._noise = Noise(self._geometry, settings)
         self._since_keyframe = 0
 
     def update(self, frame: Frame) -> Update:
-        """The Update of ``frame``; what it writes counts as held from now on."""
+        """The Update of ``frame``; what it writes counts as reference from now on."""
         changed, keyframe = self._examine(frame)
-        self._noise.note(frame.luma, keyframe not in (None, "periodic"))
+        self._noise.measure(frame.luma, keyframe not in (None, "periodic"))
         self._since_keyframe = 0 if keyframe else self._since_keyframe + 1
         written = np.ones_like(changed) if keyframe else changed
         if written.any():
-            self._held.write(planes_of(frame), written)
+            self._reference.write(planes_of(frame), written)
         return Update(frame, self._geometry, keyframe, changed, written, self._noise.level)
 
     def _examine(self, frame: Frame) -> tuple[Mask, KeyframeReason | None]:
@@ -57,21 +57,21 @@ class Uploader:
             self._kind, self._geometry = kind, Geometry(frame.width, frame.height)
             self._noise = Noise(self._geometry, self._settings)
             return np.ones(self._geometry.tiles, np.bool_), reason
-        held = self._held.planes()
-        changed = changed_tiles(planes_of(frame), held, self._noise.threshold, self._geometry)
+        reference = self._reference.planes()
+        changed = changed_tiles(planes_of(frame), reference, self._noise.threshold, self._geometry)
         if frame.discontinuity:
             return changed, "discontinuity"
-        if self._is_cut(frame.luma, held[0], changed):
+        if self._is_cut(frame.luma, reference[0], changed):
             return changed, "cut"
         interval = self._feedback.keyframe_interval or self._settings.keyframe_interval
         if self._since_keyframe + 1 >= interval:
             return changed, "periodic"
         return changed, None
 
-    def _is_cut(self, luma: Plane, held: Plane, changed: Mask) -> bool:
+    def _is_cut(self, luma: Plane, reference: Plane, changed: Mask) -> bool:
         if np.count_nonzero(changed) < self._settings.cut_share * changed.size:
             return False
-        return histogram_distance(luma, held) >= self._settings.cut_histogram
+        return histogram_distance(luma, reference) >= self._settings.cut_histogram
 
 
 _SAMPLES = 65_536  # pixels looked at; a histogram needs no more

@@ -17,8 +17,8 @@ enum { BLOCKS_PER_TILE = TILE / BLOCK };
 
 /* One row of blocks of one plane, and what it is compared with. */
 typedef struct {
-    const uint8_t *now, *held;
-    int64_t now_stride, held_stride;
+    const uint8_t *now, *reference;
+    int64_t now_stride, reference_stride;
 } Band;
 
 /* Rows are read from left to right, some tiles at a time: memory is fastest in its own order. */
@@ -29,14 +29,14 @@ enum { CHUNK = 64 };
 typedef __m128i Sums[CHUNK][2]; /* of a tile's columns, eight together in each half of a register */
 
 /* Not to be merged with the loop over rows: two rows at once would be read at half the speed. */
-__attribute__((noinline)) static void add_row(const uint8_t *now, const uint8_t *held, int32_t tiles, int32_t side,
+__attribute__((noinline)) static void add_row(const uint8_t *now, const uint8_t *reference, int32_t tiles, int32_t side,
                                               const uint8_t *mask, Sums sums)
 {
     for (int32_t tile = 0; tile < tiles; tile++) {
         if (mask[tile]) continue;
         for (int32_t half = 0; half < side / 4; half++) {
             int32_t at = tile * side * BLOCKS_PER_TILE + 16 * half;
-            __m128i a = _mm_loadu_si128((const __m128i *)(now + at)), b = _mm_loadu_si128((const __m128i *)(held + at));
+            __m128i a = _mm_loadu_si128((const __m128i *)(now + at)), b = _mm_loadu_si128((const __m128i *)(reference + at));
             sums[tile][half] = _mm_add_epi32(sums[tile][half], _mm_sad_epu8(a, b));
         }
     }
@@ -55,7 +55,7 @@ static int any_quarter_over(const Band *band, int32_t left, uint32_t limit)
     __m128i sums[2] = {zero, zero};
     for (int32_t y = 0; y < 4; y++) {
         __m128i a = _mm_loadu_si128((const __m128i *)(band->now + y * band->now_stride + left));
-        __m128i b = _mm_loadu_si128((const __m128i *)(band->held + y * band->held_stride + left));
+        __m128i b = _mm_loadu_si128((const __m128i *)(band->reference + y * band->reference_stride + left));
         __m128i apart = _mm_or_si128(_mm_subs_epu8(a, b), _mm_subs_epu8(b, a));
         sums[0] = _mm_add_epi32(sums[0], _mm_sad_epu8(_mm_and_si128(apart, lefts), zero));
         sums[1] = _mm_add_epi32(sums[1], _mm_sad_epu8(_mm_srli_epi64(apart, 32), zero));
@@ -69,7 +69,7 @@ static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uin
     Sums sums;
     memset(sums, 0, sizeof *sums * (size_t)tiles);
     for (int32_t y = 0; y < side; y++)
-        add_row(band->now + y * band->now_stride, band->held + y * band->held_stride, tiles, side, mask, sums);
+        add_row(band->now + y * band->now_stride, band->reference + y * band->reference_stride, tiles, side, mask, sums);
     for (int32_t tile = 0; tile < tiles; tile++)
         if (!mask[tile] && exceeds(sums[tile], limit))
             mask[tile] = side == 8 || any_quarter_over(band, tile * side * BLOCKS_PER_TILE, limit);
@@ -83,7 +83,7 @@ static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uin
         uint32_t sum = 0;
         for (int32_t y = 0; y < side; y++)
             for (int32_t x = block * side; x < (block + 1) * side; x++)
-                sum += (uint32_t)abs((int)band->now[y * band->now_stride + x] - (int)band->held[y * band->held_stride + x]);
+                sum += (uint32_t)abs((int)band->now[y * band->now_stride + x] - (int)band->reference[y * band->reference_stride + x]);
         if (sum > limit) mask[block / BLOCKS_PER_TILE] = 1;
     }
 }
@@ -95,19 +95,19 @@ static void mark_whole(const Band *band, int32_t tiles, int32_t side, uint32_t l
 {
     for (int32_t first = 0; first < tiles; first += CHUNK) {
         int32_t count = least(tiles - first, CHUNK), left = first * side * BLOCKS_PER_TILE;
-        Band part = {band->now + left, band->held + left, band->now_stride, band->held_stride};
+        Band part = {band->now + left, band->reference + left, band->now_stride, band->reference_stride};
         if (side == 8) mark_chunk(&part, count, 8, limit, mask + first);
         else mark_chunk(&part, count, 4, limit, mask + first);
     }
 }
 
 /* The sum over one block at (top, left) that may reach over the plane's edge, which is repeated. */
-static uint32_t edge_block(const Plane *now, const Plane *held, int32_t top, int32_t left, int32_t side)
+static uint32_t edge_block(const Plane *now, const Plane *reference, int32_t top, int32_t left, int32_t side)
 {
     uint32_t sum = 0;
     for (int32_t y = top; y < top + side; y++) {
         const uint8_t *a = now->samples + least(y, now->height - 1) * now->stride;
-        const uint8_t *b = held->samples + least(y, now->height - 1) * held->stride;
+        const uint8_t *b = reference->samples + least(y, now->height - 1) * reference->stride;
         for (int32_t x = left; x < left + side; x++) {
             int32_t at = least(x, now->width - 1);
             sum += (uint32_t)abs((int)a[at] - (int)b[at]);
@@ -117,7 +117,7 @@ static uint32_t edge_block(const Plane *now, const Plane *held, int32_t top, int
 }
 
 /* ``mask`` uint8[rows, columns] of tiles, all set to 0 or 1. ``sides`` are the samples along a block of each plane, 8 or 4. */
-EXPORT void changed_tiles(const Plane now[3], const Plane held[3], const int32_t sides[3], double threshold,
+EXPORT void changed_tiles(const Plane now[3], const Plane reference[3], const int32_t sides[3], double threshold,
                           int32_t rows, int32_t columns, uint8_t *mask)
 {
     memset(mask, 0, (size_t)rows * (size_t)columns);
@@ -126,12 +126,12 @@ EXPORT void changed_tiles(const Plane now[3], const Plane held[3], const int32_t
         uint32_t limit = (uint32_t)(threshold * side * side); /* a whole number exceeds the one if it exceeds the other */
         for (int32_t top = 0; top < now[plane].height; top += side) {
             uint8_t *row = mask + (ptrdiff_t)(top / tile) * columns;
-            Band band = {now[plane].samples + top * now[plane].stride, held[plane].samples + top * held[plane].stride,
-                         now[plane].stride, held[plane].stride};
+            Band band = {now[plane].samples + top * now[plane].stride, reference[plane].samples + top * reference[plane].stride,
+                         now[plane].stride, reference[plane].stride};
             int32_t whole = top + side <= now[plane].height ? now[plane].width / tile : 0;
             mark_whole(&band, whole, side, limit, row);
             for (int32_t left = whole * tile; left < now[plane].width; left += side)
-                if (!row[left / tile]) row[left / tile] = edge_block(&now[plane], &held[plane], top, left, side) > limit;
+                if (!row[left / tile]) row[left / tile] = edge_block(&now[plane], &reference[plane], top, left, side) > limit;
         }
     }
 }

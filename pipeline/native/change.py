@@ -21,15 +21,17 @@ _Planes = Sequence[NDArray[np.uint8]]
 _Sides = _INT * 3
 
 
-def changed_tiles(now: _Planes, held: _Planes, sides: Sequence[int], threshold: float, tiles: tuple[int, int]) -> Mask:
+def changed_tiles(
+    now: _Planes, reference: _Planes, sides: Sequence[int], threshold: float, tiles: tuple[int, int]
+) -> Mask:
     """bool[tiles]: the mean absolute difference of any block of any of the three planes exceeds ``threshold``.
 
     ``sides`` are the samples along a block of each plane, 8 or 4: a quarter of a tile's. The edge is repeated to whole
     blocks. Raises ValueError for planes of different shapes.
     """
-    _same_shapes(now, held)
+    _same_shapes(now, reference)
     mask = np.empty(tiles, np.bool_)
-    both = ((Plane * 3)(*map(plane, planes)) for planes in (now, held))
+    both = ((Plane * 3)(*map(plane, planes)) for planes in (now, reference))
     _changed_tiles(*both, _Sides(*sides), threshold, *tiles, mask.ctypes.data)
     return mask
 

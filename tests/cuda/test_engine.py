@@ -63,7 +63,7 @@ def equal_share(first: list[Selection], second: list[Selection]) -> float:
 def recorded_flow(monkeypatch: pytest.MonkeyPatch) -> dict[int, Flow | None]:
     """The flow that the CPU engine finds from now on, by the frame's index."""
     flows: dict[int, Flow | None] = {}
-    carry = cpu_cascade._Cascade._carry
+    carry = cpu_cascade._Cascade._warp
     search = cpu_cascade.FlowSearch.search
     index = [0]
 
@@ -75,7 +75,7 @@ def recorded_flow(monkeypatch: pytest.MonkeyPatch) -> dict[int, Flow | None]:
         flows[index[0]] = search(self, picture, changed)
         return flows[index[0]]
 
-    monkeypatch.setattr(cpu_cascade._Cascade, "_carry", noting)
+    monkeypatch.setattr(cpu_cascade._Cascade, "_warp", noting)
     monkeypatch.setattr(cpu_cascade.FlowSearch, "search", keeping)
     return flows
 

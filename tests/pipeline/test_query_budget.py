@@ -6,8 +6,8 @@ import av
 import numpy as np
 import pytest
 
-from foveate.pipeline.cascade.prior import counted, hidden_error, with_prior
 from foveate.pipeline.cascade.problem import Problem
+from foveate.pipeline.cascade.query_prior import error_weight, errors_with_prior, hidden_error
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.geometry import Geometry
 
@@ -59,8 +59,8 @@ def lods(geometry, budget, errors, participation=None):
     """The LOD at which each cell is shown, with and without a query."""
     weight, left = geometry.inside.astype(np.float32), tuple(errors[1:])
     if participation is not None:
-        weight = weight * counted(participation)
-        left = with_prior(left, left[0], hidden_error(participation, weight), participation)
+        weight = weight * error_weight(participation)
+        left = errors_with_prior(left, left[0], hidden_error(participation, weight), participation)
     nothing = np.zeros(geometry.grid, np.float32)
     tokens = RateDistortion(64.0).allocate(Problem(geometry, budget, weight, left, None, {}, nothing))
     shown = np.full(geometry.grid, 4, np.uint8)  # nodes that lie wholly beyond the picture get none

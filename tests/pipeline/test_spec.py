@@ -77,11 +77,12 @@ def test_cuda_follows_a_changed_constant(tmp_path: Path, monkeypatch: pytest.Mon
 def test_python_follows_a_changed_constant() -> None:
     code = """
 from foveate.pipeline.spec import errors, memory, query_prior, score
-errors.UNSEEN, errors.CHROMA_WEIGHT, memory.GAZE_KEEP, query_prior.HIDDEN, score.FOCUS_LOSS = 7.0, 0.5, 0.25, 3.0, 0.0
-from foveate.pipeline.cascade import prior, rate_distortion, scores, temporal
+errors.UNSEEN, errors.CHROMA_WEIGHT, memory.GAZE_KEEP, score.FOCUS_LOSS = 7.0, 0.5, 0.25, 0.0
+query_prior.HIDDEN_ERROR = 3.0
+from foveate.pipeline.cascade import query_prior as prior, rate_distortion, scores, temporal
 from foveate.pipeline.cpu import levels
 import numpy as np
-assert (rate_distortion.UNSEEN, levels.CHROMA_WEIGHT, temporal.GAZE_KEEP, prior.HIDDEN) == (7.0, 0.5, 0.25, 3.0)
+assert (rate_distortion.UNSEEN, levels.CHROMA_WEIGHT, temporal.GAZE_KEEP, prior.HIDDEN_ERROR) == (7.0, 0.5, 0.25, 3.0)
 assert scores.combine(*(np.full((1, 1), value, np.float32) for value in (0.5, 0.75, 1.0)))[0, 0] == 0.75
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""What happened to each cell since it was last shown: ages and pending changes."""
+"""Token age: frames since each cell's pixels changed, and which changes no token has shown yet."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ class TokenAges(NamedTuple):
     fresh: NDArray[np.bool_]  # changed or moved since last emitted there
 
 
-class Ledger:
-    """Frames since each cell's pixels changed, and whether a token was emitted there since."""
+class AgeMaps:
+    """int32 ages of the cells, and which of them changed since a token was last emitted there."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
         self._age = np.zeros(geometry.grid, np.int32)
         self._pending = np.ones(geometry.grid, np.bool_)
 
-    def advance(self, changed: Mask, anew: bool) -> None:
-        """One frame later. ``changed`` is bool[grid]; ``anew``: all of the picture is another one."""
-        if anew:
+    def advance(self, changed: Mask, cut: bool) -> None:
+        """Advance by one frame. ``changed`` is bool[grid]; ``cut``: a new scene, in which every cell is new."""
+        if cut:
             self._age[:] = 0
             self._pending[:] = True
             return
-        self.rest()
+        self.advance_unchanged()
         self._age[changed] = 0
         self._pending |= changed
 
-    def rest(self) -> None:
-        """One frame later, and nothing changed."""
+    def advance_unchanged(self) -> None:
+        """Advance by one frame in which nothing changed."""
         self._age += 1
 
     def emit(self, tokens: Tokens, coverage: Coverage) -> TokenAges:
-        """Age and freshness of ``tokens``, which count as emitted from now on."""
+        """Age and freshness of ``tokens``, which are marked as emitted."""
         age, settled = coverage.minima(np.stack([self._age, ~self._pending]), _NEVER)
         if coverage.everywhere:
             self._pending[:] = False

@@ -1,4 +1,4 @@
-"""What a query expects to find hidden in coarse tokens, and what errors count where it finds nothing."""
+"""The query prior: detail assumed hidden in coarse tokens, and the weight of errors where nothing matches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cascade.prior import counted, ghosts, held_with_prior, hidden_error, with_prior
+from foveate.pipeline.cascade.query_prior import (
+    error_weight,
+    errors_with_prior,
+    hidden_error,
+    reader_error_with_prior,
+    stale_weight,
+)
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.plan import plan_stream
@@ -19,7 +25,7 @@ def row(*values):
 
 
 def test_what_is_asked_for_counts_whole_and_the_rest_next_to_nothing():
-    assert counted(row(0.0, 0.5, 1.0))[0] == pytest.approx([0.003, 0.5015, 1.0])
+    assert error_weight(row(0.0, 0.5, 1.0))[0] == pytest.approx([0.003, 0.5015, 1.0])
 
 
 def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a_tenth():
@@ -27,7 +33,7 @@ def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a
 
     Of LOD 1's error a tenth counts, and twice the relevance."""
     errors = [row(100, 100, 100, 100) for _ in range(6)]
-    found = with_prior(errors, errors[0], row(0, 0, 0, 2), row(0.0, 0.2, 0.45, 1.0))
+    found = errors_with_prior(errors, errors[0], row(0, 0, 0, 2), row(0.0, 0.2, 0.45, 1.0))
     assert [error[0, 3] for error in found] == [102, 104, 112, 144, 176, 208]
     for error in found:
         assert error[0, :3] == pytest.approx([10, 50, 100])
@@ -36,14 +42,16 @@ def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a
 def test_a_reader_lacks_what_is_hidden_by_the_lod_that_it_saw():
     participation, lod = row(0, 0, 1, 1, 1), np.array([[0, 0, 0, 1, 4]], np.uint8)
     hidden = row(0, 0, 2, 2, 2)
-    held = held_with_prior(row(150, 50, 150, 150, 150), lod, row(3, 1, 1, 1, 1), row(*[100] * 5), hidden, participation)
+    held = reader_error_with_prior(
+        row(150, 50, 150, 150, 150), lod, row(3, 1, 1, 1, 1), row(*[100] * 5), hidden, participation
+    )
     assert held[0] == pytest.approx([180, 0, 150, 152, 194])  # (150 - 90) * 3; never below nothing
 
 
-def test_what_the_reader_believes_and_has_gone_counts_as_what_is_asked_for_does():
+def test_what_the_reader_believes_and_has_stale_counts_as_what_is_asked_for_does():
     """Where participation fell from 1 to 0 an error counts as it did; where it grew, as ever."""
-    gone = ghosts(row(1.0, 1.0, 0.5, 0.0), row(0.0, 0.5, 0.5, 1.0))
-    assert gone[0] == pytest.approx([1 / 0.003, 1 / 0.5015, 1, 1])
+    stale = stale_weight(row(1.0, 1.0, 0.5, 0.0), row(0.0, 0.5, 0.5, 1.0))
+    assert stale[0] == pytest.approx([1 / 0.003, 1 / 0.5015, 1, 1])
 
 
 def test_what_is_hidden_grows_with_the_square_of_the_relevance_whatever_the_weight():

@@ -1,0 +1,78 @@
+"""How a query changes the cost of a cell's errors: it weights them, and assumes detail that coarse tokens hide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foveate.pipeline.cascade.problem import Map
+from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.spec import query_prior as spec
+
+OUTSIDE_WEIGHT, DETAIL_WEIGHT, HIDDEN_ERROR = map(
+    np.float32, (spec.OUTSIDE_WEIGHT, spec.DETAIL_WEIGHT, spec.HIDDEN_ERROR)
+)
+
+_SHARES, _UPPER = np.array([0, 1, 2, 6, 22], np.float32), np.float32(16)
+
+
+def error_weight(participation: Map) -> Map:
+    """Weight of a cell's errors, linear in its participation from OUTSIDE_WEIGHT to 1. float32[grid].
+
+    Cells that match the query keep the weight they have without one, and all others count less. So at the same budget
+    the error left in matching cells is no greater (it never grows with the price of the others: Everett, "Generalized
+    Lagrange multiplier method", 1963).
+    """
+    return OUTSIDE_WEIGHT + (np.float32(1) - OUTSIDE_WEIGHT) * participation
+
+
+def hidden_share(lod: NDArray[np.uint8] | int) -> NDArray[np.float32]:
+    """Error assumed hidden at a LOD, in units of HIDDEN_ERROR: 0, 1, 2, 6 and 22 at LODs 0 to 4, 16 more per LOD above.
+
+    LOD 1 hides 4 grey values from LOD 0, LOD 2 another 4 from LOD 1, LOD 3 another 8, LOD 4 another 16. On a large
+    object each refinement then gains at most a quarter per token of the one before: the whole object reaches LOD 2,
+    then 1, then 0, as far as the budget goes. Larger numbers make text less readable: they take tokens from strokes and
+    give them to the blank paper beside them.
+    """
+    level = np.asarray(lod, np.int32)
+    return _SHARES[np.minimum(level, TOP_LEVEL)] + _UPPER * np.maximum(level - TOP_LEVEL, 0).astype(np.float32)
+
+
+def hidden_error(participation: Map, weight: Map) -> Map:
+    """The squared error which, times ``weight``, is HIDDEN_ERROR times the participation squared."""
+    return np.asarray(
+        HIDDEN_ERROR * participation * participation / np.maximum(weight, np.float32(spec.LEAST_WEIGHT)), np.float32
+    )
+
+
+def errors_with_prior(errors: Sequence[Map], finest: Map, hidden: Map, participation: Map) -> tuple[Map, ...]:
+    """Squared errors of LODs 1, 2, 3, 4 ... of each cell with the query prior: float32[grid] each.
+
+    Without the hidden error, a plain red car would stay coarse, as it has no detail to lose. Where nothing matches the
+    query, the detail that only LOD 0 shows, ``finest``, counts by DETAIL_WEIGHT: LOD 1 is fine enough for a background.
+    """
+    ignored = _ignored_detail(finest, participation)
+    return tuple(np.maximum(error - ignored, 0) + hidden * hidden_share(lod) for lod, error in enumerate(errors, 1))
+
+
+def reader_error_with_prior(
+    kept: Map, lod: NDArray[np.uint8], stale: Map, finest: Map, hidden: Map, participation: Map
+) -> Map:
+    """The same for the reader's picture, by the LOD at which it last saw each cell; errors count ``stale`` times."""
+    return np.maximum(kept - _ignored_detail(finest, participation), 0) * stale + hidden * hidden_share(lod)
+
+
+def _ignored_detail(finest: Map, participation: Map) -> Map:
+    """The part of LOD 1's error that does not count."""
+    return finest * (np.float32(1) - np.minimum(DETAIL_WEIGHT + 2 * participation, np.float32(1)))
+
+
+def stale_weight(peak: Map, participation: Map) -> Map:
+    """Factor, at least 1, for errors where the reader may still see a matching object that has left.
+
+    ``peak`` is the greatest participation since the reader last saw the cell; the error is weighted by that instead of
+    today's. Showing the cell again, however coarsely, resets it.
+    """
+    return np.maximum(error_weight(peak) / error_weight(participation), np.float32(1))
