@@ -1,6 +1,6 @@
 // Coarse-to-fine culling: the cells with the highest values by a quick look, fewer by a closer one, the budget by the
 // final score; with a reader that holds earlier tokens, those of which it lacks most. Equals
-// pipeline/cascade/three_stage.py.
+// pipeline/cascade/top_k.py.
 //
 // One block. The highest values are found by their bits, eight at a time; of equal values those first in reading order.
 #include "block.cuh"

@@ -13,14 +13,14 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program, struct
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cascade.three_stage import COARSE_KEEP, MIDDLE_KEEP
+from foveate.pipeline.cascade.top_k import COARSE_KEEP, MIDDLE_KEEP
 from foveate.pipeline.settings import Settings
 
 _THREADS = 1024
 
 
 class ThreeStage:
-    """Spends the budget; the CPU's is pipeline.cascade.three_stage."""
+    """Spends the budget; the CPU's is pipeline.cascade.top_k."""
 
     def __init__(
         self,

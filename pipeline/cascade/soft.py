@@ -1,4 +1,4 @@
-"""Choosing K cells as a differentiable function of their worth, for training what the worth is made of.
+"""Choosing K cells as a differentiable function of their values, for training a model that predicts those values.
 
 The weights are w = sigmoid((v - c) / temperature), with the one threshold c for which they add up to K: the relaxation
 of the best K cells with binary entropy as its penalty (Amos, Koltun and Kolter 2019, "The limited multi-label
@@ -10,26 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.culling import Units, detailed, highest
-from foveate.pipeline.cascade.problem import Problem, Tokens
-
 Values = NDArray[np.float64]
-
-
-class Soft:
-    """All tokens have LOD 0: the K best cells, which is what the weights become at temperature 0."""
-
-    def __init__(self, min_gain: float, merge: int = 1) -> None:
-        self._min_gain = min_gain
-        self._merge = merge
-
-    def allocate(self, problem: Problem) -> Tokens:
-        """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
-        units = Units(problem, self._merge)
-        lost = units.lost(problem)
-        if lost is not None:
-            return units.tokens(highest(lost, units.lacking(lost, self._min_gain), units.budget))
-        return units.tokens(highest(units.means(detailed(problem, 0)), units.all, units.budget))
 
 
 def soft_top_k(values: Values, count: int, temperature: float) -> Values:

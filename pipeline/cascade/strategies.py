@@ -1,4 +1,4 @@
-"""The strategies by name, and what each reads beside the scores."""
+"""The strategies by name, and the channels that each reads beside the scores."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Final
 
 from foveate.pipeline.cascade.adaptive import Adaptive
 from foveate.pipeline.cascade.cluster_first import ClusterFirst
-from foveate.pipeline.cascade.five_stage import FiveStage
 from foveate.pipeline.cascade.foveated import Foveated
 from foveate.pipeline.cascade.problem import Strategy
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
-from foveate.pipeline.cascade.soft import Soft
-from foveate.pipeline.cascade.three_stage import ThreeStage
+from foveate.pipeline.cascade.top_k import TopK, five_stages, one_stage, three_stages
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry
 from foveate.pipeline.settings import AllocationSettings
 
 _STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
     "rate_distortion": lambda settings: RateDistortion(settings.min_gain, settings.merge),
-    "three_stage": lambda settings: ThreeStage(settings.min_gain, settings.merge),
-    "five_stage": lambda settings: FiveStage(settings.min_gain, settings.merge),
+    "three_stage": lambda settings: TopK(three_stages, settings.min_gain, settings.merge),
+    "five_stage": lambda settings: TopK(five_stages, settings.min_gain, settings.merge),
     "adaptive": lambda settings: Adaptive(settings.share, settings.min_gain, settings.merge),
     "cluster_first": lambda settings: ClusterFirst(settings.min_gain, settings.merge),
     "foveated": lambda settings: Foveated(settings.m0, settings.e0, settings.min_gain, settings.merge),
-    "soft": lambda settings: Soft(settings.min_gain, settings.merge),
+    "soft": lambda settings: TopK(one_stage, settings.min_gain, settings.merge),
 }
-_COVERING: Final = frozenset({"rate_distortion", "foveated"})  # with memory "frame"; the others have fine tokens alone
+_COVERING: Final = frozenset(
+    {"rate_distortion", "foveated"}
+)  # with memory "frame"; the others only choose fine tokens
 _READS: Final[Mapping[str, frozenset[str]]] = {"cluster_first": frozenset({"cluster_id"})}
 
 
