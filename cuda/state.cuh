@@ -1,4 +1,4 @@
-// What passes between the kernels of one frame, in device memory. Mirrors state.py; both change together.
+// What passes between the kernels of one frame, in device memory.
 #pragma once
 
 #include "spec/keyframes.h"

@@ -1,56 +1,24 @@
-"""What the pixel kernels leave on the device for the Cascade. The structs mirror state.cuh; both change together."""
+"""What the pixel kernels leave on the device for the Cascade."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, cast
-
-import numpy as np
+from pathlib import Path
+from typing import Final, cast
 
 from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.structs import layouts
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.spec.keyframes import Keyframe
 from foveate.pipeline.spec.local_channels import GridChannel
 
-FRAME_INPUT: Final[np.dtype[Any]] = np.dtype(
-    [
-        ("planes", np.uint64, (3,)),
-        ("pitches", np.int32, (3,)),
-        ("steps", np.int32, (3,)),
-        ("wide", np.int32),
-        ("number", np.int32),
-        ("anew", np.int32),
-        ("discontinuity", np.int32),
-        ("fed", np.int32),
-        ("budget", np.int32),
-        ("interval", np.int32),
-    ],
-    align=True,
-)
-"""struct FrameInput of state.cuh."""
+_STRUCTS: Final = layouts(Path(__file__).with_name("state.cuh"))
 
-FRAME_STATE: Final[np.dtype[Any]] = np.dtype(
-    [
-        (name, np.int32)
-        for name in (
-            "number",
-            "changed_count",
-            "dirty_count",
-            "keyframe",
-            "forgets",
-            "since_keyframe",
-            "moving",
-            "rests",
-            "budget",
-            "noise",
-            "settled",
-        )
-    ],
-    align=True,
-)
-"""struct FrameState of state.cuh."""
+FRAME_INPUT: Final = _STRUCTS["FrameInput"]
+FRAME_STATE: Final = _STRUCTS["FrameState"]
+
 
 KEYFRAMES: Final[tuple[KeyframeReason | None, ...]] = (
     None,

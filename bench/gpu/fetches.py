@@ -28,7 +28,7 @@ from foveate.bench.record import hand_out, origin
 from foveate.bench.table import standard_error
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import Texture
 from foveate.pipeline.geometry import CELL
 
@@ -174,11 +174,12 @@ def _source(device: Device, layout: Layout, program: Program, memory: Memory, st
 
 
 def _fill(program: Program, layout: Layout, target: int, stream: Stream) -> None:
-    parameters = struct(
-        target=(np.uint64, target),
-        layers=(np.int32, layout.stored),
-        rows=(np.int32, HEIGHT),
-        columns=(np.int32, WIDTH),
+    parameters = program.parameters(
+        "Fill",
+        target=target,
+        layers=layout.stored,
+        rows=HEIGHT,
+        columns=WIDTH,
     )
     grid = (-(-WIDTH // _THREADS), HEIGHT, layout.stored)
     program.kernel(f"fill_{layout.name}").launch(stream, grid, _THREADS, parameters)
@@ -188,15 +189,16 @@ def _launcher(
     program: Program, layout: Layout, source: int, points: DeviceArray, sums: DeviceArray, stream: Stream
 ) -> Callable[[], None]:
     count = points.shape[0]
-    parameters = struct(
-        source=(np.uint64, source),
-        points=(np.uint64, points.pointer),
-        sums=(np.uint64, sums.pointer),
-        count=(np.int32, count),
-        fetches=(np.int32, layout.fetches),
-        channels=(np.int32, layout.stored),
-        rows=(np.int32, HEIGHT),
-        columns=(np.int32, WIDTH),
+    parameters = program.parameters(
+        "Fetch",
+        source=source,
+        points=points,
+        sums=sums,
+        count=count,
+        fetches=layout.fetches,
+        channels=layout.stored,
+        rows=HEIGHT,
+        columns=WIDTH,
     )
     kernel = program.kernel(f"fetch_{layout.name}")
     return lambda: kernel.launch(stream, -(-count // _THREADS), _THREADS, parameters)

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
-from foveate.cuda.cascade.layout import CONCLUSION, GRID, RATE, grid_of, units_of, upper_size
+from foveate.cuda.cascade.layout import RATE, grid_of, units_of, upper_size
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.rate import DEPTH, OCTAVES
 from foveate.pipeline.cascade.rate_distortion import LEAST, PER_OCTAVE, first_price, prices
@@ -54,35 +54,37 @@ class RateDistortion:
         inside.upload(units_inside(grid), stream)
         start, last = first_price(allocation.min_gain), len(listed) - 1
         budget = settings.rate // allocation.merge**2
-        common = {
-            "conclusion": (CONCLUSION, conclusion),
-            "prices": (np.uint64, on_device.pointer),
-            "kept": (np.uint64, arrays.kept.pointer),
-            "leaf1": (np.uint64, arrays.leaf1.pointer),
-            "leaf2": (np.uint64, arrays.leaf2.pointer),
-            "leaf3": (np.uint64, arrays.leaf3.pointer),
-            "leaf4": (np.uint64, arrays.leaf4.pointer),
-            "units": (np.uint64, inside.pointer),
-            "leaves": (np.uint64, memory.array("upper leaves", (5 * roots,), np.float32, stream).pointer),
-            "upper": (np.uint64, arrays.upper.leaves.pointer),
-            "state": (np.uint64, memory.array("tree", (tree_nodes + _WORD,), np.uint8, stream).pointer),
-            "counts": (np.uint64, memory.array("counts", (_TRIED,), np.int32, stream).pointer),
-            "upper_costs": (np.uint64, memory.array("upper costs", scratch, np.float32, stream).pointer),
-            "upper_tokens": (np.uint64, memory.array("upper tokens", scratch, np.int32, stream).pointer),
-            "tokens": (np.uint64, arrays.tokens.pointer),
-            "rate": (RATE, _rate(allocation, debt)),
-            "grid": (GRID, grid),
-            "budget": (np.int32, budget),
-            "remembers": (np.int32, allocation.memory == "stream"),
-            "start": (np.int32, start),
-            "last": (np.int32, last),
-            "step": (np.int32, max(1, -(-(last - start) // (_TRIED - 1)))),
-        }
-        min_gain = max(allocation.min_gain, 2.0**LEAST)
-        self._rounds = [
-            struct(**common, round=(np.int32, number), min_gain=(np.float32, min_gain)) for number in range(2)
-        ]
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        first = program.parameters(
+            "Allocate",
+            conclusion=conclusion,
+            prices=on_device,
+            kept=arrays.kept,
+            leaf1=arrays.leaf1,
+            leaf2=arrays.leaf2,
+            leaf3=arrays.leaf3,
+            leaf4=arrays.leaf4,
+            units=inside,
+            leaves=memory.array("upper leaves", (5 * roots,), np.float32, stream),
+            upper=arrays.upper.leaves,
+            state=memory.array("tree", (tree_nodes + _WORD,), np.uint8, stream),
+            counts=memory.array("counts", (_TRIED,), np.int32, stream),
+            upper_costs=memory.array("upper costs", scratch, np.float32, stream),
+            upper_tokens=memory.array("upper tokens", scratch, np.int32, stream),
+            tokens=arrays.tokens,
+            rate=_rate(allocation, debt),
+            grid=grid,
+            budget=budget,
+            remembers=allocation.memory == "stream",
+            start=start,
+            last=last,
+            step=max(1, -(-(last - start) // (_TRIED - 1))),
+            round=0,
+            min_gain=max(allocation.min_gain, 2.0**LEAST),
+        )
+        second = first.copy()
+        second["round"] = 1
+        self._rounds = first, second
         self._kernels = {above: program.kernel("allocate_upper" if above else "allocate") for above in (False, True)}
         self._kernel = self._kernels[False]
 

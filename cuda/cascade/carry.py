@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from foveate.cuda.cascade.arrays import CARRY_THREADS, Arrays, ReaderArrays
-from foveate.cuda.cascade.layout import GRID, blocks_of, grid_of
+from foveate.cuda.cascade.layout import blocks_of, grid_of
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
@@ -33,57 +33,58 @@ class Carry:
     ) -> None:
         """``given``: ``arrays.flow`` holds the flow of all cells, not only of the changed ones."""
         geometry, cache = pixels.geometry, settings.cache
-        luma, three = pixels.planes[0], (np.uint64, (3,))
+        luma = pixels.planes[0]
         grid = grid_of(geometry, settings.allocation.merge)
         self._blocks = blocks_of(grid, CARRY_THREADS)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._kernel, self._carry_upper, self._sum_upper = map(program.kernel, ("carry", "carry_upper", "sum_upper"))
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            choice=(np.uint64, arrays.choice.pointer),
-            changed=(np.uint64, pixels.changed.pointer),
-            fine=(np.uint64, luma.level(cache.flow_level).pointer),
-            coarse=(np.uint64, luma.level(TOP_LEVEL).pointer),
-            fine_before=(np.uint64, arrays.fine_before.pointer),
-            coarse_before=(np.uint64, arrays.coarse_before.pointer),
-            flow=(np.uint64, arrays.flow.pointer),
-            maps=(np.uint64, arrays.maps.pointer),
-            channels=(np.uint64, pixels.channels.pointer),
-            eccentricity=(np.uint64, arrays.eccentricity.pointer),
-            bump=(np.uint64, arrays.bump.pointer),
-            paid=(np.uint64, arrays.paid.pointer),
-            gazing=(np.uint64, arrays.gazing.pointer),
-            gaze=(np.uint64, arrays.gaze.pointer),
-            attention_before=(np.uint64, arrays.prev_attention.pointer),
-            age=(np.uint64, arrays.age.pointer),
-            pending=(np.uint64, arrays.pending.pointer),
-            scores=(np.uint64, arrays.scores.pointer),
-            errors=(np.uint64, pixels.errors.pointer),
-            reader_error=(np.uint64, reader.error.pointer if reader else 0),
-            seen=(np.uint64, reader.seen.pointer if reader else 0),
-            left=(np.uint64, reader.left.pointer if reader else 0),
-            marked=(np.uint64, reader.marked.pointer if reader else 0),
-            participation=(np.uint64, 0),
-            kept=(np.uint64, arrays.kept.pointer),
-            leaf1=(np.uint64, arrays.leaf1.pointer),
-            leaf2=(np.uint64, arrays.leaf2.pointer),
-            leaf3=(np.uint64, arrays.leaf3.pointer),
-            leaf4=(np.uint64, arrays.leaf4.pointer),
-            cells=(three, [plane.pointer for plane in pixels.colours]),
-            samples=(three, [plane.pointer for plane in arrays.upper.samples]),
-            shares=(np.uint64, arrays.upper.shares.pointer),
-            sums=(np.uint64, arrays.upper.sums.pointer),
-            upper=(np.uint64, arrays.upper.leaves.pointer),
-            grid=(GRID, grid),
-            given=(np.int32, given),
-            side=(np.int32, CELL >> cache.flow_level),
-            caches=(np.int32, cache.enabled),
-            scored=(np.int32, _scored(settings)),
-            max_age=(np.int32, min(cache.max_age, np.iinfo(np.int32).max)),
-            turned=(np.int32, 0),
-            confidence=(np.float32, cache.confidence),
-            blend=(np.float32, cache.blend),
-            floor=(np.float32, settings.score.floor),
+        self._parameters = program.parameters(
+            "Carry",
+            frame=pixels.frame,
+            choice=arrays.choice,
+            changed=pixels.changed,
+            fine=luma.level(cache.flow_level),
+            coarse=luma.level(TOP_LEVEL),
+            fine_before=arrays.fine_before,
+            coarse_before=arrays.coarse_before,
+            flow=arrays.flow,
+            maps=arrays.maps,
+            channels=pixels.channels,
+            eccentricity=arrays.eccentricity,
+            bump=arrays.bump,
+            paid=arrays.paid,
+            gazing=arrays.gazing,
+            gaze=arrays.gaze,
+            attention_before=arrays.prev_attention,
+            age=arrays.age,
+            pending=arrays.pending,
+            scores=arrays.scores,
+            errors=pixels.errors,
+            reader_error=reader.error if reader else None,
+            seen=reader.seen if reader else None,
+            left=reader.left if reader else None,
+            marked=reader.marked if reader else None,
+            participation=None,
+            kept=arrays.kept,
+            leaf1=arrays.leaf1,
+            leaf2=arrays.leaf2,
+            leaf3=arrays.leaf3,
+            leaf4=arrays.leaf4,
+            cells=pixels.colours,
+            samples=arrays.upper.samples,
+            shares=arrays.upper.shares,
+            sums=arrays.upper.sums,
+            upper=arrays.upper.leaves,
+            grid=grid,
+            given=given,
+            side=CELL >> cache.flow_level,
+            caches=cache.enabled,
+            scored=_scored(settings),
+            max_age=min(cache.max_age, np.iinfo(np.int32).max),
+            turned=0,
+            confidence=cache.confidence,
+            blend=cache.blend,
+            floor=settings.score.floor,
         )
 
     def ask(self, participation: DeviceArray | None, turned: bool) -> None:

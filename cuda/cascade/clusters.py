@@ -10,7 +10,7 @@ import numpy as np
 from foveate.cuda.cascade.arrays import MAPS, Arrays
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.clusters import place_unit, seeds
 from foveate.pipeline.colour import matrix_of
@@ -31,26 +31,27 @@ class Clusters:
         matrix, offsets = matrix_of(pixels.colour)
         unit = place_unit((rows, columns))
         greatest = max(_GREATEST_LAB, max(rows, columns) * unit)
-        pair = (np.uint64, (2,))
-        maps = {name: [arrays.carried(name).part(turn).pointer for turn in range(2)] for name in MAPS}
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("clusters")
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            choice=(np.uint64, arrays.choice.pointer),
-            colours=((np.uint64, (3,)), [level.pointer for level in pixels.colours]),
-            features=(np.uint64, memory.array("features", (5, rows, columns), np.float32, stream).pointer),
-            distance=(pair, maps["cluster_distance"]),
-            label=(pair, maps["cluster_id"]),
-            size=(pair, maps["cluster_size"]),
-            seeds=(np.uint64, places.pointer),
-            count=(np.int32, len(lattice)),
-            rows=(np.int32, rows),
-            columns=(np.int32, columns),
-            fixed=(np.float32, 2.0 ** floor(log2(2**31 / (rows * columns * greatest)))),
-            unit=(np.float32, unit),
-            half_diagonal=(np.float32, np.hypot(rows, columns) / 2),
-            matrix=((np.float32, (9,)), matrix.ravel()),
-            shift=((np.float32, (3,)), -matrix @ offsets),
+        maps = {name: [arrays.carried(name).part(turn) for turn in range(2)] for name in MAPS}
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = program.kernel("clusters")
+        self._parameters = program.parameters(
+            "Clusters",
+            frame=pixels.frame,
+            choice=arrays.choice,
+            colours=pixels.colours,
+            features=memory.array("features", (5, rows, columns), np.float32, stream),
+            distance=maps["cluster_distance"],
+            label=maps["cluster_id"],
+            size=maps["cluster_size"],
+            seeds=places,
+            count=len(lattice),
+            rows=rows,
+            columns=columns,
+            fixed=2.0 ** floor(log2(2**31 / (rows * columns * greatest))),
+            unit=unit,
+            half_diagonal=np.hypot(rows, columns) / 2,
+            matrix=matrix.ravel(),
+            shift=-matrix @ offsets,
         )
 
     def enqueue(self, stream: Stream) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.noise import MOST, PER_SQUARE
 from foveate.pipeline.settings import ChangeSettings
@@ -23,29 +21,30 @@ class Compare:
         self, device: Device, pixels: PixelState, arrays: Arrays, reader: ReaderArrays, change: ChangeSettings
     ) -> None:
         rows, columns = pixels.geometry.tiles
-        three = (np.uint64, (3,))
         self._tiles = rows * columns
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("compare")
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            written=(np.uint64, pixels.written.pointer),
-            changed=(np.uint64, pixels.changed.pointer),
-            age=(np.uint64, arrays.age.pointer),
-            stale=(np.uint64, reader.stale.pointer),
-            seen=(np.uint64, reader.seen.pointer),
-            error=(np.uint64, reader.error.pointer),
-            left=(np.uint64, reader.left.pointer),
-            marked=(np.uint64, reader.marked.pointer),
-            pixels=(three, [plane.levels[0].pointer for plane in pixels.planes]),
-            reader=(three, [plane.pointer for plane in reader.planes]),
-            base=((np.int32, (3,)), [plane.base for plane in pixels.planes]),
-            tile_rows=(np.int32, rows),
-            tile_columns=(np.int32, columns),
-            span_columns=(np.int32, pixels.geometry.span[1]),
-            levels=(np.int32, reader.left.shape[0]),
-            noise=(np.float64, change.noise),
-            most=(np.float64, MOST),
-            per_square=(np.float64, PER_SQUARE),
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = program.kernel("compare")
+        self._parameters = program.parameters(
+            "Compare",
+            frame=pixels.frame,
+            written=pixels.written,
+            changed=pixels.changed,
+            age=arrays.age,
+            stale=reader.stale,
+            seen=reader.seen,
+            error=reader.error,
+            left=reader.left,
+            marked=reader.marked,
+            pixels=[plane.levels[0] for plane in pixels.planes],
+            reader=reader.planes,
+            base=[plane.base for plane in pixels.planes],
+            tile_rows=rows,
+            tile_columns=columns,
+            span_columns=pixels.geometry.span[1],
+            levels=reader.left.shape[0],
+            noise=change.noise,
+            most=MOST,
+            per_square=PER_SQUARE,
         )
 
     def enqueue(self, stream: Stream) -> None:

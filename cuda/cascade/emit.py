@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays
-from foveate.cuda.cascade.layout import COLUMNS, GRID, grid_of, offsets
+from foveate.cuda.cascade.layout import COLUMNS, grid_of, offsets
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState, PlaneLevels
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.geometry import TOP_LEVEL
@@ -33,37 +33,37 @@ class Emit:
     ) -> None:
         matrix, offsets = matrix_of(pixels.colour)
         fixation = arrays.carried("fixation")
-        pair, three = (np.uint64, (2,)), (np.uint64, (3,))
         self._blocks = 0, _SLICES if reader else 1
         self._record = arrays.record.pointer
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         cubic = "_cubic" if settings.allocation.interpolation == "bicubic" else ""
         self._kernels = {above: program.kernel(f"emit{'_upper' * above}{cubic}") for above in (False, True)}
         self._kernel = self._kernels[False]
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            choice=(np.uint64, arrays.choice.pointer),
-            header=(np.uint64, arrays.header.pointer),
-            columns=(COLUMNS, np.zeros((), COLUMNS)),
-            tokens=(np.uint64, arrays.tokens.pointer),
-            scores=(np.uint64, arrays.scores.pointer),
-            participation=(np.uint64, 0),
-            age=(np.uint64, arrays.age.pointer),
-            pending=(np.uint64, arrays.pending.pointer),
-            fixation=(pair, [fixation.part(turn).pointer for turn in range(2)]),
-            pixels=(three, [plane.levels[0].pointer for plane in pixels.planes]),
-            levels=((np.uint64, (3, TOP_LEVEL)), [_coarse_levels(plane) for plane in pixels.planes]),
-            upper=(three, [plane.pointer for plane in arrays.upper.samples]),
-            reader=(three, [plane.pointer for plane in reader.planes] if reader else 0),
-            seen=(np.uint64, reader.seen.pointer if reader else 0),
-            marked=(np.uint64, reader.marked.pointer if reader else 0),
-            stale=(np.uint64, reader.stale.pointer if reader else 0),
-            patches=(np.uint64, 0),
-            grid=(GRID, grid_of(pixels.geometry, settings.allocation.merge)),
-            base=((np.int32, (3,)), [plane.base for plane in pixels.planes]),
-            span_columns=(np.int32, pixels.geometry.span[1]),
-            matrix=((np.float32, (9,)), matrix.ravel()),
-            shift=((np.float32, (3,)), -matrix @ offsets),
+        self._parameters = program.parameters(
+            "Emit",
+            frame=pixels.frame,
+            choice=arrays.choice,
+            header=arrays.header,
+            columns=np.zeros((), COLUMNS),
+            tokens=arrays.tokens,
+            scores=arrays.scores,
+            participation=None,
+            age=arrays.age,
+            pending=arrays.pending,
+            fixation=[fixation.part(turn) for turn in range(2)],
+            pixels=[plane.levels[0] for plane in pixels.planes],
+            levels=[_coarse_levels(plane) for plane in pixels.planes],
+            upper=arrays.upper.samples,
+            reader=reader.planes if reader else None,
+            seen=reader.seen if reader else None,
+            marked=reader.marked if reader else None,
+            stale=reader.stale if reader else None,
+            patches=None,
+            grid=grid_of(pixels.geometry, settings.allocation.merge),
+            base=[plane.base for plane in pixels.planes],
+            span_columns=pixels.geometry.span[1],
+            matrix=matrix.ravel(),
+            shift=-matrix @ offsets,
         )
 
     def resize(self, most: int, patches: DeviceArray | None) -> None:

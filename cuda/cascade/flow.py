@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from foveate.cuda.cascade.arrays import Arrays
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import CacheSettings
@@ -25,18 +23,20 @@ class FlowSearch:
         luma = pixels.planes[0]
         tile_rows, tile_columns = pixels.geometry.tiles
         self._blocks = min(tile_rows * tile_columns, _BLOCKS_PER_PROCESSOR * device.processors)
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("flow")
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            dirty=(np.uint64, pixels.dirty.pointer),
-            fine=(np.uint64, luma.level(settings.flow_level).pointer),
-            coarse=(np.uint64, luma.level(TOP_LEVEL).pointer),
-            fine_before=(np.uint64, arrays.fine_before.pointer),
-            coarse_before=(np.uint64, arrays.coarse_before.pointer),
-            flow=(np.uint64, arrays.flow.pointer),
-            rows=(np.int32, rows),
-            columns=(np.int32, columns),
-            side=(np.int32, CELL >> settings.flow_level),
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = program.kernel("flow")
+        self._parameters = program.parameters(
+            "Flow",
+            frame=pixels.frame,
+            dirty=pixels.dirty,
+            fine=luma.level(settings.flow_level),
+            coarse=luma.level(TOP_LEVEL),
+            fine_before=arrays.fine_before,
+            coarse_before=arrays.coarse_before,
+            flow=arrays.flow,
+            rows=rows,
+            columns=columns,
+            side=CELL >> settings.flow_level,
         )
 
     def enqueue(self, stream: Stream) -> None:

@@ -1,31 +1,27 @@
-"""The structs that the Cascade's kernels share, mirrored from cascade.cuh; both change together."""
+"""The structs that the Cascade's kernels share, as they are declared in the CUDA source."""
 
 from __future__ import annotations
 
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.cuda.driver.structs import layouts
 from foveate.pipeline.geometry import CELL, ROOT, TOP_LEVEL, Geometry
 
-CHOICE: Final[np.dtype[Any]] = np.dtype(
-    [(name, np.int32) for name in ("low", "step", "ticket", "turn", "recomputed", "price")], align=True
-)
-"""struct Choice."""
+_STRUCTS: Final = layouts(Path(__file__).with_name("block.cuh"))
 
-HEADER: Final[np.dtype[Any]] = np.dtype(
-    [
-        (name, np.int32)
-        for name in ("count", "changed", "keyframe", "recomputed", "rests", "number", "price", "debt", "turn")
-    ],
-    align=True,
-)
-"""struct Header."""
+CHOICE: Final = _STRUCTS["Choice"]
+HEADER: Final = _STRUCTS["Header"]
+TOKEN: Final = _STRUCTS["Token"]
+COLUMNS: Final = _STRUCTS["Columns"]
+GRID: Final = _STRUCTS["Grid"]
+CONCLUSION: Final = _STRUCTS["Conclusion"]
+RATE: Final = layouts(Path(__file__).with_name("allocate.cu"))["Rate"]
 
-TOKEN: Final[np.dtype[Any]] = np.dtype([(name, np.int32) for name in ("lod", "row", "column")], align=True)
-"""struct Token."""
 
 READ: Final[dict[str, np.dtype[Any]]] = {
     **dict.fromkeys(("x", "y", "age"), np.dtype(np.int32)),
@@ -34,55 +30,6 @@ READ: Final[dict[str, np.dtype[Any]]] = {
     "fresh": np.dtype(np.bool_),
 }
 """What the host reads of each token, in the order of the columns behind the Header."""
-
-COLUMNS: Final[np.dtype[Any]] = np.dtype([(name, np.uint64) for name in READ], align=True)
-"""struct Columns."""
-
-GRID: Final[np.dtype[Any]] = np.dtype(
-    [
-        (name, np.int32)
-        for name in (
-            "rows",
-            "columns",
-            "inside_rows",
-            "inside_columns",
-            "merge",
-            "unit_rows",
-            "unit_columns",
-            "roots",
-            "root_rows",
-            "root_columns",
-            "top",
-        )
-    ],
-    align=True,
-)
-"""struct Grid."""
-
-RATE: Final[np.dtype[Any]] = np.dtype(
-    [
-        ("debt", np.uint64),
-        ("burst", np.float64),
-        ("depth", np.int32),
-        ("steps", np.int32),
-        ("average", np.int32),
-        ("owed", np.int32),
-    ],
-    align=True,
-)
-"""struct Rate of allocate.cu."""
-
-CONCLUSION: Final[np.dtype[Any]] = np.dtype(
-    [
-        ("frame", np.uint64),
-        ("choice", np.uint64),
-        ("header", np.uint64),
-        ("fed", np.uint64),
-        ("contented", np.int32),
-    ],
-    align=True,
-)
-"""struct Conclusion of block.cuh."""
 
 
 def grid_of(geometry: Geometry, merge: int) -> NDArray[np.void]:

@@ -6,7 +6,8 @@
 #include "block.cuh"
 #include "spec/local_channels.h"
 
-const int STAGES = 3;
+const int CULLED = 2;  // stages before the one that keeps the budget
+const int STAGES = CULLED + 1;
 const int BINS = 256;
 
 struct ThreeStage {
@@ -19,7 +20,7 @@ struct ThreeStage {
     u32* keys;              // [units]: values as numbers in the same order
     u8* alive;              // [units]: still among the chosen
     Grid grid;
-    int keep[STAGES - 1];   // units, at least the budget
+    int keep[CULLED];       // units, at least the budget
     int budget;             // units, unless the frame has its own
     int remembers;          // 1: the reader holds earlier tokens
     float enough;           // of `kept`, up to which nothing is lacking
@@ -109,7 +110,7 @@ __device__ inline void cull_by_score(const ThreeStage& p, int first, int end, in
     int columns = units_across(p.grid);
     for (int stage = 0; stage < STAGES; stage++) {
         for (int i = first; i < end; i++) p.keys[i] = key_of(unit_value(p, stage, i / columns, i % columns));
-        cull(p, first, end, stage < STAGES - 1 ? max(p.keep[stage], budget) : budget, partial);
+        cull(p, first, end, stage < CULLED ? max(p.keep[stage], budget) : budget, partial);
     }
 }
 

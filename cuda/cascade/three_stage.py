@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import Arrays
-from foveate.cuda.cascade.layout import CONCLUSION, GRID, grid_of, units_of
+from foveate.cuda.cascade.layout import grid_of, units_of
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.top_k import COARSE_KEEP, MIDDLE_KEEP
 from foveate.pipeline.settings import Settings
@@ -37,22 +37,24 @@ class ThreeStage:
         each = settings.allocation.merge**2
         grid = grid_of(pixels.geometry, settings.allocation.merge)
         units = units_of(grid)
-        self._parameters = struct(
-            conclusion=(CONCLUSION, conclusion),
-            tokens=(np.uint64, arrays.tokens.pointer),
-            channels=(np.uint64, pixels.channels.pointer),
-            scores=(np.uint64, arrays.scores.pointer),
-            errors=(np.uint64, pixels.errors.pointer),
-            kept=(np.uint64, arrays.kept.pointer),
-            keys=(np.uint64, memory.array("keys", (units,), np.uint32, stream).pointer),
-            alive=(np.uint64, memory.array("alive", (units,), np.uint8, stream).pointer),
-            grid=(GRID, grid),
-            keep=((np.int32, (2,)), [COARSE_KEEP // each, MIDDLE_KEEP // each]),
-            budget=(np.int32, settings.budget // each),
-            remembers=(np.int32, settings.allocation.memory == "stream"),
-            enough=(np.float32, settings.allocation.min_gain * each),
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._parameters = program.parameters(
+            "ThreeStage",
+            conclusion=conclusion,
+            tokens=arrays.tokens,
+            channels=pixels.channels,
+            scores=arrays.scores,
+            errors=pixels.errors,
+            kept=arrays.kept,
+            keys=memory.array("keys", (units,), np.uint32, stream),
+            alive=memory.array("alive", (units,), np.uint8, stream),
+            grid=grid,
+            keep=[COARSE_KEEP // each, MIDDLE_KEEP // each],
+            budget=settings.budget // each,
+            remembers=settings.allocation.memory == "stream",
+            enough=settings.allocation.min_gain * each,
         )
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("three_stage")
+        self._kernel = program.kernel("three_stage")
 
     def reach(self, top: int) -> None:
         """Nothing: all tokens have LOD 0."""

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from foveate.cuda.cascade.arrays import UpperArrays
 from foveate.cuda.cascade.carry import Carry
-from foveate.cuda.cascade.layout import GRID, grid_of
+from foveate.cuda.cascade.layout import grid_of
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import TOP_LEVEL
 
@@ -25,15 +23,16 @@ class UpperLevels:
     """Made anew for each frame, behind Carry; the CPU's are pipeline.cpu.upper."""
 
     def __init__(self, device: Device, pixels: PixelState, upper: UpperArrays, carry: Carry, merge: int) -> None:
-        three = (np.uint64, (3,))
         self._carry = carry
         self._top = TOP_LEVEL
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("upper")
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            cells=(three, [plane.pointer for plane in pixels.colours]),
-            samples=(three, [plane.pointer for plane in upper.samples]),
-            grid=(GRID, grid_of(pixels.geometry, merge)),
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = program.kernel("upper")
+        self._parameters = program.parameters(
+            "Upper",
+            frame=pixels.frame,
+            cells=pixels.colours,
+            samples=upper.samples,
+            grid=grid_of(pixels.geometry, merge),
         )
 
     def reach(self, top: int) -> None:

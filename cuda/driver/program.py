@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream, checked
+from foveate.cuda.driver.structs import ROOM, Layouts, layouts, parameters
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.spec.headers import headers
 
-_ROOM = Path(__file__).resolve().parent.parent
 _OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
 """No fused multiply-add: results then equal those of NumPy's float32, which rounds after each operation."""
 
 _loading = threading.Lock()
-_loaded: dict[tuple[Any, ...], Any] = {}  # modules; the process keeps the context that they live in
+_loaded: dict[tuple[Any, ...], tuple[Any, Layouts]] = {}  # modules; the process keeps the context that they live in
 
 
 def compile_cubin(path: Path, architecture: str) -> bytes:
@@ -49,7 +49,7 @@ def _cache() -> Path:
 
 def _digest(source: bytes, architecture: str, version: tuple[int, int]) -> str:
     digest = hashlib.sha256(source)
-    for header in sorted(_ROOM.rglob("*.cuh")):
+    for header in sorted(ROOM.rglob("*.cuh")):
         digest.update(header.read_bytes())
     digest.update(repr(headers("cuda")).encode())
     digest.update(repr((_OPTIONS, architecture, version)).encode())
@@ -63,7 +63,7 @@ def _compile(path: Path, source: bytes, architecture: str) -> bytes:
     names, texts = [name.encode() for name in made], [text.encode() for text in made.values()]
     program = checked(nvrtc.nvrtcCreateProgram(source, path.name.encode(), len(made), texts, names))
     try:
-        folders = [f"--include-path={folder}" for folder in (_ROOM, path.parent)]
+        folders = [f"--include-path={folder}" for folder in (ROOM, path.parent)]
         options = [f"--gpu-architecture={architecture}", *folders, *_OPTIONS]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
         if int(code):
@@ -100,12 +100,16 @@ class Program:
         with _loading:
             key = path, path.stat().st_mtime_ns, architecture, int(checked(driver.cuCtxGetCurrent()))
             if key not in _loaded:
-                _loaded[key] = checked(driver.cuModuleLoadData(compile_cubin(path, architecture)))
-            self._module = _loaded[key]
+                _loaded[key] = checked(driver.cuModuleLoadData(compile_cubin(path, architecture))), layouts(path)
+            self._module, self._layouts = _loaded[key]
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of this name, declared ``extern "C"`` with one struct as its only parameter."""
         return Kernel(name, checked(self._driver.cuModuleGetFunction(self._module, name.encode())))
+
+    def parameters(self, struct: str, /, **values: Any) -> NDArray[np.void]:
+        """A ``struct`` that the source declares, with a value for each of its fields; see structs.parameters."""
+        return parameters(self._layouts[struct], **values)
 
 
 class Kernel:
@@ -131,7 +135,7 @@ class Kernel:
     ) -> None:
         """Enqueue on ``stream``: ``grid`` blocks of ``block`` threads, ``shared`` bytes of dynamic shared memory.
 
-        ``parameters`` is a zero-dimensional array of a structured dtype with align=True, laid out as the struct in C.
+        ``parameters`` is as Program.parameters makes it.
         """
         pointers = np.array([parameters.ctypes.data], np.uint64)
         checked(
@@ -145,18 +149,6 @@ class Kernel:
                 0,
             )
         )
-
-
-def struct(**fields: tuple[Any, Any]) -> NDArray[np.void]:
-    """A parameter struct laid out as in C: ``struct(out=(np.uint64, pointer), count=(np.int32, 5))``, in this order.
-
-    An array field is ``(("f4", (3,)), values)``.
-    """
-    dtype = np.dtype([(name, kind) for name, (kind, _) in fields.items()], align=True)
-    packed = np.zeros((), dtype)
-    for name, (_, value) in fields.items():
-        packed[name] = value
-    return packed
 
 
 def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import numpy as np
-
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.noise import MOST
 from foveate.pipeline.settings import ChangeSettings
@@ -41,32 +39,34 @@ class Change:
         geometry = state.geometry
         rows, columns = geometry.tiles
         self._tiles = rows * columns
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("change")
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = program.kernel("change")
         samples = _BLOCK // 4 if state.subsampled else _BLOCK
-        self._parameters = struct(
-            input=(np.uint64, frame.pointer),
-            state=(np.uint64, state.frame.pointer),
-            held=(("u8", (3,)), [plane.levels[0].pointer for plane in state.planes]),
-            changed=(np.uint64, state.changed.pointer),
-            written=(np.uint64, state.written.pointer),
-            dirty=(np.uint64, state.dirty.pointer),
-            motion=(np.uint64, state.channel("motion").pointer),
-            before=(np.uint64, before.pointer),
-            scratch=(np.uint64, scratch.pointer),
-            touched_count=(np.uint64, touched.pointer + self._tiles * touched.dtype.itemsize),
-            cut_distance=(np.float64, settings.cut_histogram),
-            cut_tiles=(np.int32, math.ceil(settings.cut_share * self._tiles)),
-            interval=(np.int32, settings.keyframe_interval),
-            threshold=(np.float64, settings.threshold),
-            noise=(np.float64, settings.noise),
-            most=(np.float64, MOST),
-            samples=(np.int32, samples),
-            width=(np.int32, geometry.width),
-            height=(np.int32, geometry.height),
-            tile_rows=(np.int32, rows),
-            tile_columns=(np.int32, columns),
-            halved=(np.int32, state.subsampled),
-            step=(np.int32, max(1, int(math.sqrt(geometry.width * geometry.height / _HISTOGRAM_SAMPLES)))),
+        self._parameters = program.parameters(
+            "Change",
+            input=frame,
+            state=state.frame,
+            held=[plane.levels[0] for plane in state.planes],
+            changed=state.changed,
+            written=state.written,
+            dirty=state.dirty,
+            motion=state.channel("motion"),
+            before=before,
+            scratch=scratch,
+            touched_count=touched.pointer + self._tiles * touched.dtype.itemsize,
+            cut_distance=settings.cut_histogram,
+            cut_tiles=math.ceil(settings.cut_share * self._tiles),
+            interval=settings.keyframe_interval,
+            threshold=settings.threshold,
+            noise=settings.noise,
+            most=MOST,
+            samples=samples,
+            width=geometry.width,
+            height=geometry.height,
+            tile_rows=rows,
+            tile_columns=columns,
+            halved=state.subsampled,
+            step=max(1, int(math.sqrt(geometry.width * geometry.height / _HISTOGRAM_SAMPLES))),
         )
 
     def enqueue(self, stream: Stream) -> None:

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import MOST_LEVELS, Texture
-from foveate.cuda.pixels.write import PLANE, plane_pointers
+from foveate.cuda.pixels.write import plane_pointers
 from foveate.cuda.state import PixelState
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.cpu.stack import gains_of
 
 _THREADS = 256
-_COMPUTED = ("edges", "edges_inverted", "highpass", "lowpass", "saliency")
 
 
 def channel_parameters(
+    device: Device,
     state: PixelState,
     analysis_level: int,
     textures: tuple[Texture, Texture],
@@ -37,30 +37,36 @@ def channel_parameters(
     gains = gains_of(state.colour)
     matrix, offsets = matrix_of(state.colour)
     rgb, stack = (surfaces + [0] * (MOST_LEVELS - len(surfaces)) for surfaces in (t.surfaces for t in textures))
-    return struct(
-        rgb=(("u8", (MOST_LEVELS,)), rgb),
-        stack=(("u8", (MOST_LEVELS,)), stack),
-        state=(np.uint64, state.frame.pointer),
-        written=(np.uint64, state.written.pointer),
-        changed=(np.uint64, state.changed.pointer),
-        shown=(np.uint64, shown.pointer),
-        touched=(np.uint64, touched.pointer),
-        touched_count=(np.uint64, touched.pointer + rows * columns * touched.dtype.itemsize),
-        moved=(np.uint64, moved.pointer),
-        planes=((PLANE, (3,)), np.array([plane_pointers(plane) for plane in state.planes], PLANE)),
-        **{name: (np.uint64, state.channel(name).pointer) for name in _COMPUTED},
-        black=(np.float32, gains.black),
-        span=(np.float32, gains.span),
-        luma_gain=(np.float32, gains.luma),
-        chroma_gain=(np.float32, gains.chroma),
-        matrix=(("f4", (9,)), matrix.ravel() / 255.0),
-        offsets=(("f4", (3,)), offsets),
-        width=(np.int32, state.geometry.width),
-        height=(np.int32, state.geometry.height),
-        halved=(np.int32, state.subsampled),
-        tile_rows=(np.int32, rows),
-        tile_columns=(np.int32, columns),
-        level=(np.int32, analysis_level),
+    program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+    return program.parameters(
+        "Channels",
+        rgb=rgb,
+        stack=stack,
+        state=state.frame,
+        written=state.written,
+        changed=state.changed,
+        shown=shown,
+        touched=touched,
+        touched_count=touched.pointer + rows * columns * touched.dtype.itemsize,
+        moved=moved,
+        planes=[plane_pointers(plane) for plane in state.planes],
+        edges=state.channel("edges"),
+        edges_inverted=state.channel("edges_inverted"),
+        highpass=state.channel("highpass"),
+        lowpass=state.channel("lowpass"),
+        saliency=state.channel("saliency"),
+        black=gains.black,
+        span=gains.span,
+        luma_gain=gains.luma,
+        chroma_gain=gains.chroma,
+        matrix=matrix.ravel() / 255.0,
+        offsets=offsets,
+        width=state.geometry.width,
+        height=state.geometry.height,
+        halved=state.subsampled,
+        tile_rows=rows,
+        tile_columns=columns,
+        level=analysis_level,
     )
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.pyramid import EDGE_CELL
 
@@ -20,15 +18,17 @@ class EdgeDistance:
     def __init__(self, device: Device, state: PixelState) -> None:
         rows, columns = state.geometry.grid
         self._grid = -(-columns // _SIDE), -(-rows // _SIDE)
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("edge_distance")
-        self._parameters = struct(
-            state=(np.uint64, state.frame.pointer),
-            edges=(np.uint64, state.channel("edges").pointer),
-            edges_inverted=(np.uint64, state.channel("edges_inverted").pointer),
-            distance=(np.uint64, state.channel("edge_distance").pointer),
-            edge=(np.float32, EDGE_CELL),
-            rows=(np.int32, rows),
-            columns=(np.int32, columns),
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = program.kernel("edge_distance")
+        self._parameters = program.parameters(
+            "EdgeDistance",
+            state=state.frame,
+            edges=state.channel("edges"),
+            edges_inverted=state.channel("edges_inverted"),
+            distance=state.channel("edge_distance"),
+            edge=EDGE_CELL,
+            rows=rows,
+            columns=columns,
         )
 
     def enqueue(self, stream: Stream) -> None:

@@ -2,8 +2,8 @@
 #include "state.cuh"
 
 struct Fetch {
-    const u8* from;      // planes on the host, page-locked, laid out as on the device
-    u8* to;
+    const u8* host;      // planes, page-locked, laid out as on the device
+    u8* device;
     const int* tiles;    // row * columns + column, page-locked
     int count;
     int tile_columns;
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fetch_tiles(Fetch p) {
             const int y = row * side + i / words, x = column * side + i % words * 4;
             if (y >= p.rows[plane] || x >= p.pitches[plane]) continue;
             const size_t at = p.offsets[plane] + (size_t)y * p.pitches[plane] + x;
-            *(u32*)(p.to + at) = *(const u32*)(p.from + at);
+            *(u32*)(p.device + at) = *(const u32*)(p.host + at);
         }
     }
 }

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import GRIDDED, SAMPLED, place_of
 from foveate.cuda.state import PixelState
@@ -34,7 +32,8 @@ class GridLayers:
         Channels that are not there are zero; layers that hold none that are there are written now, once.
         """
         rows, columns = state.geometry.grid
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("grid_layers")
+        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = program.kernel("grid_layers")
         own = {**channels, "edge_distance": state.channel("edge_distance")}
         found = [own.get(_FROM.get(name, name)) for name in GRIDDED]
         first, last = len(SAMPLED) // 4, stack.levels - 1
@@ -45,18 +44,19 @@ class GridLayers:
         text_layer, component = place_of("text")
         assert component == 1, "grid_layers.cu writes the second"
         self._grid = -(-rows * columns // _THREADS), used + (text is not None)
-        self._parameters = struct(
-            state=(np.uint64, state.frame.pointer),
-            channels=(("u8", (len(GRIDDED),)), [array.pointer if array else 0 for array in found]),
-            turns=(("u1", (len(GRIDDED),)), [bool(array and len(array.shape) == 3) for array in found]),
-            turn=(np.uint64, turn),
-            boundary=(np.int32, GRIDDED.index("boundary")),
-            surface=(np.uint64, stack.surfaces[-1]),
-            first=(np.int32, first),
-            text=(np.uint64, text.pointer if text else 0),
-            text_layer=(np.int32, text_layer),
-            rows=(np.int32, rows),
-            columns=(np.int32, columns),
+        self._parameters = program.parameters(
+            "GridLayers",
+            state=state.frame,
+            channels=found,
+            turns=[bool(array and len(array.shape) == 3) for array in found],
+            turn=turn,
+            boundary=GRIDDED.index("boundary"),
+            surface=stack.surfaces[-1],
+            first=first,
+            text=text,
+            text_layer=text_layer,
+            rows=rows,
+            columns=columns,
         )
 
     def enqueue(self, stream: Stream) -> None:

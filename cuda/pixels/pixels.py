@@ -52,7 +52,7 @@ class Pixels:
             moved = memory.array("moved", geometry.level(level), np.float32, stream)
             shown = memory.array("tiles that show motion", geometry.tiles, np.uint8, stream)
             touched = memory.array("touched tiles", (shown.nbytes + 1,), np.int32, stream)
-            parameters = channel_parameters(self.state, level, (self.rgb, self.stack), moved, shown, touched)
+            parameters = channel_parameters(device, self.state, level, (self.rgb, self.stack), moved, shown, touched)
             self.steps = (
                 Change(device, self.state, self.frame, before, scratch, touched, settings.change),
                 Write(device, self.state, self.frame, level, moved),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import LAYERS, ORDER, SAMPLED
 
@@ -20,7 +18,8 @@ class Sampler:
 
     def __init__(self, device: Device, stack: Texture) -> None:
         self._stack = stack
-        self._kernel = Program(Path(__file__).with_suffix(".cu"), device.architecture).kernel("sample_stack")
+        self._program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        self._kernel = self._program.kernel("sample_stack")
 
     def enqueue(self, points: DeviceArray, values: DeviceArray, stream: Stream) -> None:
         """``values`` float32[K, 40] at ``points`` float32[K, 3]: x and y in [0, 1] of the padded picture, and level.
@@ -31,13 +30,14 @@ class Sampler:
         count = points.shape[0]
         if points.shape != (count, 3) or values.shape != (count, len(ORDER)):
             raise ValueError(f"points must be [K, 3] and values [K, {len(ORDER)}], got {points.shape}, {values.shape}")
-        parameters = struct(
-            texture=(np.uint64, self._stack.texture),
-            points=(np.uint64, points.pointer),
-            values=(np.uint64, values.pointer),
-            count=(np.int32, count),
-            layers=(np.int32, LAYERS),
-            gridded=(np.int32, len(SAMPLED) // 4),
-            last=(np.float32, self._stack.levels - 1),
+        parameters = self._program.parameters(
+            "Sample",
+            texture=self._stack.texture,
+            points=points,
+            values=values,
+            count=count,
+            layers=LAYERS,
+            gridded=len(SAMPLED) // 4,
+            last=self._stack.levels - 1,
         )
         self._kernel.launch(stream, -(-count * LAYERS // _THREADS), _THREADS, parameters)

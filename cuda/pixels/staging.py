@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.pipeline.frames import Frame, Plane
 from foveate.pipeline.geometry import TILE, Geometry, Mask
 from foveate.pipeline.native.change import changed_tiles, copy_tiles
@@ -38,7 +38,8 @@ class Staging:
         self._host = [memory.pinned((sum(sizes),), np.uint8) for _ in range(slots)]
         self._lists = [memory.pinned((self._tiles[0] * self._tiles[1],), np.int32) for _ in range(slots)]
         self._device = memory.array("staged frame", (sum(sizes),), np.uint8, stream)
-        self._kernel = Program(Path(__file__).with_name("fetch.cu"), device.architecture).kernel("fetch_tiles")
+        self._program = Program(Path(__file__).with_name("fetch.cu"), device.architecture)
+        self._kernel = self._program.kernel("fetch_tiles")
         self._before: tuple[Plane, ...] = ()
 
     def bring(self, frame: Frame, slot: int, into: NDArray[np.void], stream: Stream) -> None:
@@ -86,20 +87,21 @@ class Staging:
             return
         tiles = np.flatnonzero(mask)
         self._lists[slot][: len(tiles)] = tiles
-        self._kernel.launch(stream, len(tiles), _THREADS, struct(**self._layout(slot, len(tiles), planes)))
+        self._kernel.launch(stream, len(tiles), _THREADS, self._parameters(slot, len(tiles), planes))
 
-    def _layout(self, slot: int, count: int, planes: int) -> dict[str, tuple[Any, Any]]:
-        return {
-            "from": (np.uint64, _address(self._host[slot])),
-            "to": (np.uint64, self._device.pointer),
-            "tiles": (np.uint64, _address(self._lists[slot])),
-            "count": (np.int32, count),
-            "tile_columns": (np.int32, self._tiles[1]),
-            "offsets": (("i4", (3,)), self._offsets),
-            "pitches": (("i4", (3,)), self._pitches),
-            "rows": (("i4", (3,)), [rows for rows, _ in self._shapes]),
-            "sides": (("i4", (3,)), [side if at < planes else 0 for at, side in enumerate(self._sides)]),
-        }
+    def _parameters(self, slot: int, count: int, planes: int) -> NDArray[np.void]:
+        return self._program.parameters(
+            "Fetch",
+            host=_address(self._host[slot]),
+            device=self._device,
+            tiles=_address(self._lists[slot]),
+            count=count,
+            tile_columns=self._tiles[1],
+            offsets=self._offsets,
+            pitches=self._pitches,
+            rows=[rows for rows, _ in self._shapes],
+            sides=[side if at < planes else 0 for at, side in enumerate(self._sides)],
+        )
 
 
 def planes_of(frame: Frame) -> tuple[Plane, ...]:

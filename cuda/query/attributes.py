@@ -8,7 +8,7 @@ import numpy as np
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.attributes.colours import tables
 from foveate.pipeline.attributes.vocabulary import LIGHT, TEXT
@@ -39,22 +39,23 @@ class Attributes:
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._attributes, self._text = program.kernel("attributes"), program.kernel("text")
         self._tiles, self._blocks = pixels.written.nbytes, -(-grid[0] * grid[1] // _TEXT_THREADS)
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            dirty=(np.uint64, pixels.dirty.pointer),
-            planes=(("u8", (3,)), [plane.level(COLOUR_LEVEL).pointer for plane in pixels.planes]),
-            fine=(np.uint64, pixels.planes[0].level(STROKE_LEVEL).pointer),
-            name=(np.uint64, names.pointer),
-            lightness=(np.uint64, lightness.pointer),
-            shares=(np.uint64, found.pointer),
-            light=(np.uint64, found.part(LIGHT).pointer),
-            strokes=(np.uint64, strokes.pointer),
-            text=(np.uint64, found.part(TEXT).pointer),
-            rows=(np.int32, grid[0]),
-            columns=(np.int32, grid[1]),
-            step=(np.float32, stroke_step(pixels.colour)),
-            most=(np.float32, MOST_STROKES),
-            rim=(np.float32, RIM),
+        self._parameters = program.parameters(
+            "Attributes",
+            frame=pixels.frame,
+            dirty=pixels.dirty,
+            planes=[plane.level(COLOUR_LEVEL) for plane in pixels.planes],
+            fine=pixels.planes[0].level(STROKE_LEVEL),
+            name=names,
+            lightness=lightness,
+            shares=found,
+            light=found.part(LIGHT),
+            strokes=strokes,
+            text=found.part(TEXT),
+            rows=grid[0],
+            columns=grid[1],
+            step=stroke_step(pixels.colour),
+            most=MOST_STROKES,
+            rim=RIM,
         )
         assert COLOURS == LIGHT  # the shares of colours come first
 

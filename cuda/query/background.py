@@ -9,7 +9,7 @@ import numpy as np
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.attributes.background import LEARNING_FRAMES, PANS, STEP
 from foveate.pipeline.native.background import BACKGROUND_LEVEL
@@ -30,22 +30,23 @@ class BackgroundModel:
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._update, self._reset = program.kernel("update_background"), program.kernel("reset_background")
         self._tiles = pixels.written.nbytes
-        self._parameters = struct(
-            frame=(np.uint64, pixels.frame.pointer),
-            written=(np.uint64, pixels.written.pointer),
-            now=(("u8", (3,)), [plane.level(BACKGROUND_LEVEL).pointer for plane in pixels.planes]),
-            last=(("u8", (3,)), [last.part(plane).pointer for plane in range(3)]),
-            background=(("u8", (3,)), [background.part(plane).pointer for plane in range(3)]),
-            known=(np.uint64, memory.array("background known", grid, np.uint8, stream).pointer),
-            last_change=(np.uint64, memory.array("last change", grid, np.int32, stream).pointer),
-            difference=(np.uint64, self.maps.part(0).pointer),
-            foreground=(np.uint64, self.maps.part(1).pointer),
-            rows=(np.int32, grid[0]),
-            columns=(np.int32, grid[1]),
-            index=(np.int32, 0),
-            learning_frames=(np.int32, LEARNING_FRAMES),
-            step=(np.int32, STEP),
-            pans=(np.int32, ceil(PANS * grid[0] * grid[1])),
+        self._parameters = program.parameters(
+            "Background",
+            frame=pixels.frame,
+            written=pixels.written,
+            now=[plane.level(BACKGROUND_LEVEL) for plane in pixels.planes],
+            last=[last.part(plane) for plane in range(3)],
+            background=[background.part(plane) for plane in range(3)],
+            known=memory.array("background known", grid, np.uint8, stream),
+            last_change=memory.array("last change", grid, np.int32, stream),
+            difference=self.maps.part(0),
+            foreground=self.maps.part(1),
+            rows=grid[0],
+            columns=grid[1],
+            index=0,
+            learning_frames=LEARNING_FRAMES,
+            step=STEP,
+            pans=ceil(PANS * grid[0] * grid[1]),
         )
 
     def enqueue(self, index: int, stream: Stream) -> None:

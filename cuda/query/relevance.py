@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.driver.program import Program, struct
+from foveate.cuda.driver.program import Program
+from foveate.cuda.driver.structs import layouts
 from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import place_of
 from foveate.pipeline.channels import EMBEDDING
@@ -18,14 +19,7 @@ from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.query.terms import COEFFICIENTS, INPUTS, QueryTerms
 
 _THREADS, _POINT_THREADS = 128, 64
-_TERMS: Final[np.dtype[Any]] = np.dtype(
-    [
-        *((name, np.uint64) for name in ("weights", "biases", "query", "signed_weight")),
-        *((name, np.int32) for name in ("terms", "queries", "sigmoid", "only_negative")),
-    ],
-    align=True,
-)
-"""struct Terms of relevance.cuh."""
+_TERMS: Final = layouts(Path(__file__).with_name("relevance.cuh"))["Terms"]
 
 
 class Relevance:
@@ -38,9 +32,9 @@ class Relevance:
         self._capacity = 0  # in terms
         self._terms = np.zeros((), _TERMS)
         folder = Path(__file__).parent
-        self._everywhere, self._at = (
-            Program(folder / f"{name}.cu", device.architecture).kernel(name) for name in ("relevance", "relevance_at")
-        )
+        self._programs = [Program(folder / f"{name}.cu", device.architecture) for name in ("relevance", "relevance_at")]
+        everywhere, at = self._programs
+        self._everywhere, self._at = everywhere.kernel("relevance"), at.kernel("relevance_at")
 
     @property
     def queries(self) -> int:
@@ -94,15 +88,16 @@ class Relevance:
             stream,
             -(-grid[0] * grid[1] // _THREADS),
             _THREADS,
-            struct(
-                terms=(_TERMS, self._uploaded()),
-                coefficients=(np.uint64, coefficients.pointer),
-                combined=(np.uint64, combined.pointer),
-                maps=(np.uint64, maps.pointer if maps else 0),
-                rows=(np.int32, grid[0]),
-                columns=(np.int32, grid[1]),
-                across=(np.float32, CELL / self._geometry.width),
-                down=(np.float32, CELL / self._geometry.height),
+            self._programs[0].parameters(
+                "Relevance",
+                terms=self._uploaded(),
+                coefficients=coefficients,
+                combined=combined,
+                maps=maps,
+                rows=grid[0],
+                columns=grid[1],
+                across=CELL / self._geometry.width,
+                down=CELL / self._geometry.height,
             ),
         )
 
@@ -123,17 +118,18 @@ class Relevance:
             stream,
             -(-count // _POINT_THREADS),
             _POINT_THREADS,
-            struct(
-                terms=(_TERMS, self._uploaded()),
-                texture=(np.uint64, stack.texture),
-                points=(np.uint64, points.pointer),
-                combined=(np.uint64, combined.pointer),
-                values=(np.uint64, values.pointer),
-                count=(np.int32, count),
-                layer=(np.int32, place_of(f"{EMBEDDING}0")[0]),
-                level=(np.float32, stack.levels - 1),
-                across=(np.float32, columns / self._geometry.width),
-                down=(np.float32, rows / self._geometry.height),
+            self._programs[1].parameters(
+                "RelevanceAt",
+                terms=self._uploaded(),
+                texture=stack.texture,
+                points=points,
+                combined=combined,
+                values=values,
+                count=count,
+                layer=place_of(f"{EMBEDDING}0")[0],
+                level=stack.levels - 1,
+                across=columns / self._geometry.width,
+                down=rows / self._geometry.height,
             ),
         )
 

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 import pytest
 
-import foveate.cuda.cascade.layout as layout
 from foveate.cuda.cascade.allocate import units_inside
 from foveate.cuda.cascade.layout import grid_of, units_of
 from foveate.pipeline.geometry import Geometry
-
-_HEADERS = Path(layout.__file__).parent
-_FIELD = re.compile(r"^\s*(?:const )?(\w+)(\*?) (\*?[\w, *]+);", re.MULTILINE)
 
 
 @pytest.mark.parametrize("merge", [1, 2, 3])
@@ -32,32 +23,3 @@ def test_units_inside_the_picture(width: int, height: int, merge: int) -> None:
     assert units[0] == inside[:2, :2].sum()
     assert units[1] == inside[:2, 2:4].sum()
     assert units[2] == inside[2:4, :2].sum()
-
-
-@pytest.mark.parametrize(
-    ("name", "header", "dtype"),
-    [
-        ("Choice", "cascade.cuh", layout.CHOICE),
-        ("Token", "cascade.cuh", layout.TOKEN),
-        ("Columns", "cascade.cuh", layout.COLUMNS),
-        ("Header", "cascade.cuh", layout.HEADER),
-        ("Grid", "cascade.cuh", layout.GRID),
-        ("Conclusion", "block.cuh", layout.CONCLUSION),
-        ("Rate", "allocate.cu", layout.RATE),
-    ],
-)
-def test_structs_mirror_the_headers(name: str, header: str, dtype: np.dtype[Any]) -> None:
-    """The same fields in the same order, of the same kind."""
-    text = (_HEADERS / header).read_text()
-    body = re.search(rf"struct {name} {{\n(.*?)\n}};", text, re.DOTALL)
-    assert body is not None
-    code = re.sub(r"//.*", "", body[1])
-    fields = [
-        (field.strip(), "pointer" if pointer else kind)
-        for kind, pointer, names in _FIELD.findall(code)
-        for field in names.split(",")
-    ]
-    kinds = {"int": np.int32, "float": np.float32, "double": np.float64, "pointer": np.uint64}
-    assert [(field, np.dtype(kinds[kind])) for field, kind in fields] == [
-        (field, dtype[field]) for field in dtype.names or ()
-    ]

@@ -1,5 +1,6 @@
 """Every kernel compiles for every architecture that is promised, on a machine without a GPU."""
 
+import ast
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,13 +10,14 @@ import pytest
 from foveate.cuda.driver import graph, program
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.graph import Graph
-from foveate.cuda.driver.memory import Memory
-from foveate.cuda.driver.program import Program, compile_cubin, struct
-from foveate.cuda.state import FRAME_INPUT, FRAME_STATE
+from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.program import Program, compile_cubin
+from foveate.cuda.driver.structs import Layouts, layouts, parameters
 from foveate.pipeline.errors import EngineError
 
 ROOM = Path(program.__file__).parents[1]
 SOURCES = sorted(ROOM.rglob("*.cu"))
+WRAPPERS = [path for path in sorted(ROOM.rglob("*.py")) if ".parameters(" in path.read_text()]
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +27,76 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_every_kernel_compiles(source: Path, architecture: str) -> None:
-    assert compile_cubin(source, architecture)[:4] == b"\x7fELF"
+def test_every_kernel_compiles(source: Path, architecture: str, tmp_path: Path) -> None:
+    """And the compiler lays out the structs as the host does."""
+    checked = tmp_path / source.name
+    checked.write_text(f'#include "{source}"\n{layout_checks(layouts(source))}')
+    assert compile_cubin(checked, architecture)[:4] == b"\x7fELF"
+
+
+def layout_checks(structs: Layouts) -> str:
+    """C++ that compiles only where the compiler lays out ``structs`` in the same way."""
+    lines = []
+    for name, kind in structs.items():
+        lines.append(f'static_assert(sizeof({name}) == {kind.itemsize}, "the size of {name}");')
+        for field, (_, offset, *_) in (kind.fields or {}).items():
+            place = f"__INTADDR__(&(({name}*)0)->{field})"  # what CUDA's offsetof is made of
+            lines.append(f'static_assert({place} == {offset}, "the place of {name}.{field}");')
+    return "\n".join(lines)
+
+
+def test_a_wrong_layout_is_told(tmp_path: Path) -> None:
+    source = tmp_path / "one.cu"
+    source.write_text("struct One { float a; double b; };\n" + layout_checks({"One": np.dtype("f4, f8")}))
+    with pytest.raises(EngineError, match="the size of One"):
+        compile_cubin(source, "sm_90")
+
+
+STRUCTS = """
+#include "spec/geometry.h"
+const int COUNT = 3;
+typedef unsigned char u8;
+struct Pair { const float* a[2]; int n; };  // both are read
+struct All {
+    Pair pairs[COUNT];  // int not_this;
+    u8 flag, flags[2][3];
+    const u8* const* far;
+    long long wide;
+    double cells[CELL];
+};
+struct Own { float4 value; };
+"""
+
+
+def test_structs_are_read_from_the_source(tmp_path: Path) -> None:
+    (tmp_path / "one.cu").write_text(STRUCTS)
+    structs = layouts(tmp_path / "one.cu")
+    assert set(structs) == {"Pair", "All"}
+    assert structs["Pair"] == np.dtype([("a", "u8", (2,)), ("n", "i4")], align=True)
+    kinds = [("pairs", structs["Pair"], (3,)), ("flag", "u1"), ("flags", "u1", (2, 3))]
+    assert structs["All"] == np.dtype([*kinds, ("far", "u8"), ("wide", "i8"), ("cells", "f8", (16,))], align=True)
+
+
+def test_every_field_is_given_and_no_other() -> None:
+    kind = np.dtype([("a", "u8"), ("b", "u8", (2,)), ("c", [("x", "i4"), ("y", "u8", (2,))], (1,))], align=True)
+    array = DeviceArray("one", (1,), np.dtype("u1"), 256)
+    assert parameters(kind, a=array, b=(None, array), c=[(5, [array, 7])]) == np.array(
+        (256, (0, 256), [(5, (256, 7))]), kind
+    )
+    with pytest.raises(TypeError, match="fields are a, b, c; left out or not there: c, d"):
+        parameters(kind, a=0, b=0, d=0)
+
+
+@pytest.mark.parametrize("path", WRAPPERS, ids=lambda path: path.stem)
+def test_wrappers_fill_in_the_structs_of_their_kernels(path: Path) -> None:
+    """Needs no GPU: what Program.parameters would refuse."""
+    structs = {name: kind for source in path.parent.glob("*.cu") for name, kind in layouts(source).items()}
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    packed = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "parameters"]
+    assert packed
+    for call in packed:
+        assert isinstance(call.args[0], ast.Constant)
+        assert {word.arg for word in call.keywords} == set(structs[call.args[0].value].names or ())
 
 
 def test_a_second_request_is_answered_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,14 +126,6 @@ def test_a_cache_that_cannot_be_written_harms_no_one(tmp_path: Path, monkeypatch
     assert compile_cubin(source, "sm_90")
 
 
-def test_structs_mirror_their_header() -> None:
-    header = (ROOM / "state.cuh").read_text()
-    for name, dtype in (("FrameInput", FRAME_INPUT), ("FrameState", FRAME_STATE)):
-        body = header.split(f"struct {name} {{")[1].split("};")[0]
-        declared = [line.split(";")[0].split()[-1].split("[")[0] for line in body.splitlines() if ";" in line]
-        assert declared == list(dtype.names or ())
-
-
 def test_no_package_hides_nvidias() -> None:
     assert not (ROOM / "__init__.py").exists()
 
@@ -76,10 +138,9 @@ def test_a_struct_arrives_and_a_graph_replays(device: Device, stream: Stream, me
         'extern "C" __global__ void add(Add p) { *p.out += p.step[2] + (int)p.wide + (int)p.third; }'
     )
     out = memory.array("out", (1,), np.int32, stream)
-    kernel = Program(source, device.architecture).kernel("add")
-    parameters = struct(
-        out=(np.uint64, out.pointer), third=(np.float32, 3.0), step=(("i2", (3,)), (1, 2, 40)), wide=(np.int64, 500)
-    )
+    program = Program(source, device.architecture)
+    kernel = program.kernel("add")
+    parameters = program.parameters("Add", out=out, third=3.0, step=(1, 2, 40), wide=500)
     replayed = Graph(stream, lambda on: kernel.launch(on, 1, 1, parameters))
     assert out.download(stream)[0] == 0
     replayed.launch(stream)
