@@ -15,9 +15,9 @@ from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, FrameView, Source, SourceInfo
 from foveate.pipeline.keywords import SettingsKeywords, overridden
-from foveate.pipeline.live.moments import stamped
+from foveate.pipeline.live.latency import with_latency
 from foveate.pipeline.live.source import FiniteError, LiveSource
-from foveate.pipeline.live.state import Listener, Status
+from foveate.pipeline.live.status import Listener, Status
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.plan import StreamPlan, plan_stream
 from foveate.pipeline.runner import Runner
@@ -241,7 +241,7 @@ class Stream(Steering):
     def set_paused(self, paused: bool) -> None:
         """Tell a live source that nobody takes its frames, on purpose: what it drops meanwhile counts as skipped."""
         if self._live is not None:
-            (self._live.ledger.pause if paused else self._live.ledger.resume)()
+            (self._live.counts.pause if paused else self._live.counts.resume)()
 
     def report(self) -> tuple[StageReport, ...]:
         """Times of each stage so far."""
@@ -313,7 +313,7 @@ def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iter
         for sink in sinks:
             sink.open(header)
             opened.append(sink)
-        for step in stamped(steps):
+        for step in with_latency(steps):
             for sink in sinks:
                 sink.write(step.frame, step.selection)
             yield step

@@ -11,9 +11,9 @@ from foveate.app.arguments import parsed_settings
 from foveate.app.complaints import check_count
 from foveate.app.console import Console
 from foveate.app.flags import live_flags
-from foveate.app.live.quantities import seconds_in, size_or_seconds
+from foveate.app.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError, SourceError
-from foveate.pipeline.live.looks import Looks
+from foveate.pipeline.live.sampling import LiveSampling
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.plan import open_scorer
 from foveate.pipeline.settings import Settings
@@ -63,7 +63,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
             raise _not_live(address)
     if not addresses:
         raise SettingsError("SOURCE is missing; see foveate live --help")
-    Looks(settings.source)
+    LiveSampling(settings.source)
     open_scorer(settings)
     named = tuple(name for names in parsed.out for name in names)
     out = named or (() if parsed.overlay or parsed.web else (_STANDARD_OUTPUT,))

@@ -1,4 +1,4 @@
-"""Latencies: a histogram of all frames and percentiles of the latest, in bounded memory for streams without an end."""
+"""Latencies: a histogram of all frames and percentiles of the latest, in bounded memory, for endless streams."""
 
 from __future__ import annotations
 

@@ -1,45 +1,45 @@
-"""What the page may change of a running source."""
+"""What the page may change in a running source."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from foveate.app.live.watch import Watch
+from foveate.app.live.worker import SourceWorker
 from foveate.pipeline.stream import Stream
 
 _KNOWN = ("query", "budget", "keyframe_interval", "gaze", "paused")
 
 
-def apply(watch: Watch, wishes: Any) -> None:
-    """Do what ``wishes`` asks for: query (texts), budget, keyframe_interval, gaze ([x, y] or null), paused.
+def apply(worker: SourceWorker, wishes: Any) -> None:
+    """Apply ``wishes``: query (texts), budget, keyframe_interval, gaze ([x, y] or null), paused.
 
-    Raises ValueError, in one line, for what cannot be; those before it in this order are done then.
+    Raises ValueError, in one line, for what is not possible; those before it in this order are applied then.
     """
     if not isinstance(wishes, dict) or not wishes:
         raise ValueError(f"send an object with some of {', '.join(_KNOWN)}")
     unknown = [name for name in wishes if name not in _KNOWN]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(_KNOWN)}")
-    stream = watch.stream
+    stream = worker.stream
     if stream is None:
         raise ValueError("the source is not open yet")
     if "query" in wishes:
         queries = _texts(wishes["query"])
         stream.set_query(queries)
-        watch.changed["query"] = queries
+        worker.changed["query"] = queries
     if "budget" in wishes:
         stream.set_budget(_whole(wishes["budget"], "budget"))
-        watch.changed["budget"] = wishes["budget"]
+        worker.changed["budget"] = wishes["budget"]
     if "keyframe_interval" in wishes:
         stream.set_keyframe_interval(_whole(wishes["keyframe_interval"], "keyframe_interval"))
-        watch.changed["keyframe_interval"] = wishes["keyframe_interval"]
+        worker.changed["keyframe_interval"] = wishes["keyframe_interval"]
     if "gaze" in wishes:
         _look(stream, wishes["gaze"])
-        watch.changed["gaze"] = wishes["gaze"]
+        worker.changed["gaze"] = wishes["gaze"]
     if "paused" in wishes:
         if not isinstance(wishes["paused"], bool):
             raise ValueError(f"paused must be true or false, got {wishes['paused']!r}")
-        (watch.pause if wishes["paused"] else watch.resume)()
+        (worker.pause if wishes["paused"] else worker.resume)()
 
 
 def _texts(value: Any) -> list[str]:

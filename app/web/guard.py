@@ -1,4 +1,4 @@
-"""Who may see the page: anyone on this machine, or whoever knows the token; nobody by way of another site."""
+"""Access to the page: from this machine, or with the token; never through a page of another site."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _COOKIE = "foveate_token_{port}"  # cookies are shared by all ports of a host
-_OPEN = {"/healthz"}  # tells no names
+_OPEN = {"/healthz"}  # reveals no names
 _HEADERS = [
     (b"content-security-policy", b"default-src 'self'; img-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -21,9 +21,9 @@ _HEADERS = [
 
 
 class Guard:
-    """Lets a request pass that bears the token, in a header, a cookie, or once in the address (?token=).
+    """Passes requests that carry the token, in a header, a cookie, or once in the address (?token=).
 
-    Without a token only the names of this machine are served, so that no other site's name can lead here.
+    Without a token only host names of this machine are served, which prevents DNS rebinding.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, hosts: frozenset[str]) -> None:
@@ -60,7 +60,7 @@ class Guard:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         if self._same(query.pop("token", [""])[0]):
             rest = urlencode(query, doseq=True)
-            path = "/" + scope["path"].lstrip("/")  # two slashes would lead to another host
+            path = "/" + scope["path"].lstrip("/")  # two slashes would redirect to another host
             answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
             answer.set_cookie(cookie, self._token, httponly=True, samesite="strict")
             return answer

@@ -1,4 +1,4 @@
-"""The figures in Prometheus' format."""
+"""The metrics in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from foveate.app.live.latency import BOUNDS, Histogram
-from foveate.app.web.gallery import Exhibit
-from foveate.pipeline.live.state import State
+from foveate.app.web.latest_frames import LatestFrames
+from foveate.pipeline.live.status import State
 
 _COUNTERS = {
     "received": "Pictures received and decoded.",
@@ -26,12 +26,12 @@ _LABELS = ("source", "name")
 
 
 class _Sources(Collector):
-    def __init__(self, exhibits: Sequence[Exhibit]) -> None:
-        self._exhibits = exhibits
+    def __init__(self, sources: Sequence[LatestFrames]) -> None:
+        self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
-        """One family after the other, with every source in it."""
-        statuses = [exhibit.status(number) for number, exhibit in enumerate(self._exhibits)]
+        """One family of metrics after the other, each with all sources."""
+        statuses = [frames.status(number) for number, frames in enumerate(self._sources)]
         for name, text in _COUNTERS.items():
             counter = CounterMetricFamily(f"foveate_{name}", text, labels=_LABELS)
             for status in statuses:
@@ -42,8 +42,8 @@ class _Sources(Collector):
 
     def _latency(self, statuses: Sequence[dict[str, Any]]) -> Metric:
         family = HistogramMetricFamily("foveate_latency_seconds", "From arrival to tokens.", labels=_LABELS)
-        for exhibit, status in zip(self._exhibits, statuses, strict=True):
-            histogram = exhibit.latencies()
+        for frames, status in zip(self._sources, statuses, strict=True):
+            histogram = frames.latencies()
             family.add_metric(_labels(status), _buckets(histogram), histogram.total)
         return family
 
@@ -58,7 +58,7 @@ def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
 
 def _gauges(statuses: Sequence[dict[str, Any]]) -> Iterator[Metric]:
     state = GaugeMetricFamily("foveate_state", "1 for the state that the source is in.", labels=(*_LABELS, "state"))
-    paused = GaugeMetricFamily("foveate_paused", "1 while nobody takes frames, on purpose.", labels=_LABELS)
+    paused = GaugeMetricFamily("foveate_paused", "1 while the source is paused.", labels=_LABELS)
     age = GaugeMetricFamily("foveate_frame_age_seconds", "Since the latest picture arrived.", labels=_LABELS)
     debt = GaugeMetricFamily("foveate_debt_tokens", "Tokens given ahead of the average budget.", labels=_LABELS)
     for status in statuses:
@@ -72,13 +72,13 @@ def _gauges(statuses: Sequence[dict[str, Any]]) -> Iterator[Metric]:
     yield from (state, paused, age, debt)
 
 
-def registry(exhibits: Sequence[Exhibit]) -> CollectorRegistry:
-    """A registry of its own, so that nothing of this process is told besides."""
+def registry(sources: Sequence[LatestFrames]) -> CollectorRegistry:
+    """A registry of its own, without metrics of the process."""
     made = CollectorRegistry()
-    made.register(_Sources(exhibits))
+    made.register(_Sources(sources))
     return made
 
 
 def exposition(registry: CollectorRegistry) -> bytes:
-    """The text that Prometheus reads."""
+    """The metrics as text."""
     return generate_latest(registry)

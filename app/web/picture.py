@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from foveate.app.web.gallery import Exhibit, Shown
+from foveate.app.web.latest_frames import LatestFrames, Shown
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection.drawing import draw_tokens
 from foveate.pipeline.sinks.overlay.reader import psnr
@@ -22,7 +22,7 @@ _STILL = 480  # the same of a still among others
 _QUALITY = 80  # of 100, JPEG
 
 
-def message(exhibit: Exhibit, shown: Shown) -> bytes:
+def message(frames: LatestFrames, shown: Shown) -> bytes:
     """Three lengths (uint32, big-endian), then the record as JSON, the picture, and what the model sees, as JPEG.
 
     The record holds besides ``source_width``, ``source_height`` (pixels that x and y count in), ``heat`` (the score
@@ -32,7 +32,7 @@ def message(exhibit: Exhibit, shown: Shown) -> bytes:
     seen = selection.paint() if seen is None else seen
     quality = psnr(seen, frame.rgb())
     score = np.clip(selection.maps["score"], 0, 1)
-    record = exhibit.record(selection) | {
+    record = frames.record(selection) | {
         "source_width": frame.width,
         "source_height": frame.height,
         "heat": np.ascontiguousarray(np.rint(255 * score), np.uint8).ravel(),

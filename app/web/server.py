@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from foveate.app.web.gallery import Exhibit
+from foveate.app.web.latest_frames import LatestFrames
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.extras import install_command
 from foveate.pipeline.small_files import small_text
@@ -21,7 +21,7 @@ _SHORTEST = 8  # characters of a token
 class WebServer:
     """Listens as soon as it is made; serves while it is entered."""
 
-    def __init__(self, where: str, token_file: str | None, exhibits: Sequence[Exhibit]) -> None:
+    def __init__(self, where: str, token_file: str | None, sources: Sequence[LatestFrames]) -> None:
         """Raises SettingsError, also where the token is missing; EngineError where the extra web is not installed."""
         try:
             import uvicorn
@@ -35,7 +35,7 @@ class WebServer:
             raise SettingsError(f"--web {where} can be reached from other machines: give --web-token FILE as well")
         self._socket = _listening(host, port)
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self._socket.getsockname()[1]}/"
-        site = Site(exhibits, lambda: self._server.should_exit)
+        site = Site(sources, lambda: self._server.should_exit)
         config = uvicorn.Config(
             site.application(token, _LOOPBACK_NAMES | {host.lower()}),
             log_config=None,

@@ -1,14 +1,17 @@
 """One connection to a live source: opened, decoded and closed by a thread of its own.
 
-No call inside libav can be ended from outside before its time limit. So nobody waits for that thread: whoever reads
-waits at a queue, and a connection that is given up ends by itself when its call returns.
+A call into libav cannot be interrupted before its time limit. So nothing waits for that thread: the reader waits at a
+queue, and the thread of an abandoned connection ends when its call returns.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 import time
 from contextlib import closing
+from functools import cache
 from typing import Any, NamedTuple
 
 from av.video.frame import VideoFrame
@@ -16,25 +19,23 @@ from av.video.frame import VideoFrame
 from foveate.pipeline.bounded_queue import BoundedQueue, Cancelled
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Damage
-from foveate.pipeline.live.allocator import give_back
 from foveate.pipeline.live.backlog import Backlog
 from foveate.pipeline.live.feed import LiveFeed
-from foveate.pipeline.live.ledger import Ledger
-from foveate.pipeline.live.pace import Pace
-from foveate.pipeline.live.played import Played
+from foveate.pipeline.live.hls import Duplicates, Pacer
+from foveate.pipeline.live.status import FrameCounts
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.decoding import FrameDecoder
 
-_EVERY_DEPTH = 8  # pictures that wait for a reader that wants every one
+_EVERY_DEPTH = 8  # pictures that wait where none is to be dropped
 
 
 class Arrival(NamedTuple):
-    """A picture as it was decoded."""
+    """A decoded picture, and when it came."""
 
     picture: VideoFrame
-    number: int  # of this source, from 0: where numbers are missing, pictures were dropped
-    stamp: float | None  # seconds by the sender's clock
+    number: int  # of this source, from 0; a gap means dropped pictures
+    stamp: float | None  # the sender's timestamp, in seconds
     arrived: float  # seconds by time.monotonic()
 
 
@@ -47,17 +48,17 @@ class Connection:
         live: LiveSettings,
         source: SourceSettings,
         damage: Damage,
-        ledger: Ledger,
+        counts: FrameCounts,
         earlier: Connection | None = None,
     ) -> None:
-        """``earlier``: the connection before, which was left. What of HLS that brought is not brought again."""
-        self.queue = Backlog(ledger) if live.policy == "latest" else BoundedQueue(_EVERY_DEPTH)
+        """``earlier``: the connection before. Pictures of HLS that it brought are not brought again."""
+        self.queue = Backlog(counts) if live.policy == "latest" else BoundedQueue(_EVERY_DEPTH)
         self.feed: LiveFeed | None = None  # set before the first Arrival
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the queue ends
-        self._ledger = ledger
+        self._counts = counts
         self._began: float | None = None  # when its first picture came, seconds by time.monotonic()
         self._latest = 0.0  # the same of its latest picture
-        self._played: Played = Played(None if earlier is None else earlier._played)
+        self._duplicates: Duplicates = Duplicates(None if earlier is None else earlier._duplicates)
         self._left = False
         self._opening = target, live, source
         self._damage = damage
@@ -78,7 +79,7 @@ class Connection:
         return ending or "no picture could be decoded"
 
     def leave(self, patience: float = 0.0) -> None:
-        """Want no more pictures. Waits at most ``patience`` seconds for the thread to end. From any thread."""
+        """Take no more pictures. Waits at most ``patience`` seconds for the thread to end. From any thread."""
         self._left = True
         self.queue.cancel()
         self._thread.join(patience)
@@ -93,17 +94,17 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - it goes to the thread that reads the queue
             self.error = error
         finally:
-            give_back()
+            release_freed_memory()
             self.queue.close()
 
     def _decode(self, feed: LiveFeed) -> None:
-        tick, pace = float(feed.time_base), Pace()
+        tick, pacer = float(feed.time_base), Pacer()
         for picture in FrameDecoder(feed, self._damage).frames():
             stamp = picture.pts * tick if feed.stamped and picture.pts is not None else None
             if feed.bursts:
-                if self._played.again(stamp, picture):
+                if self._duplicates.seen(stamp, picture):
                     continue
-                time.sleep(0.0 if feed.finite else pace.pause(stamp, time.monotonic()))
+                time.sleep(0.0 if feed.finite else pacer.pause(stamp, time.monotonic()))
             self._latest = time.monotonic()
             if self._began is None:
                 self._began = self._latest
@@ -117,10 +118,25 @@ class Connection:
                 self.queue.keep_all()
 
     def _hand_on(self, picture: VideoFrame, stamp: float | None) -> None:
-        if self._left:  # it would be counted, and nobody would ever get it
+        if self._left:  # it would be counted, but never read
             raise Cancelled
-        self.queue.put(Arrival(picture, self._ledger.receive(), stamp, self._latest))
+        self.queue.put(Arrival(picture, self._counts.receive(), stamp, self._latest))
 
     def next(self, limit: float) -> Any:
         """The next Arrival, or END. Raises TimeoutError after ``limit`` seconds, and Cancelled."""
         return self.queue.get(limit)
+
+
+def release_freed_memory() -> None:
+    """Make glibc return freed memory to the system; takes a few milliseconds. Does nothing elsewhere.
+
+    glibc keeps what a closed connection freed, in fragments that grow with every connection.
+    """
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Any:
+    return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import time
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import av
 from av.container import InputContainer
@@ -14,7 +17,6 @@ from av.packet import Packet
 from av.video.stream import VideoStream
 
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.live.reasons import reason_unopened
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
@@ -24,13 +26,13 @@ from foveate.pipeline.sources.streams import average_rate, choose_stream, declar
 from foveate.pipeline.sources.trust import distrust
 
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS
-_COUNTED = {"mpjpeg"}  # formats whose timestamps libav only counts up
-_ENDLESS = {"mpjpeg", "hls"}  # formats whose length in bytes tells nothing
+_COUNTED = {"mpjpeg"}  # formats without timestamps, for which libav counts pictures
+_ENDLESS = {"mpjpeg", "hls"}  # formats whose length in bytes says nothing about an end
 _LOW_DELAY = 1 << 19  # AV_CODEC_FLAG_LOW_DELAY
 
 
 class RefusedError(SourceError):
-    """The server does not want this user or password, or is not trusted: it is of no use to try again."""
+    """The server refuses the user or password, or is not trusted; retrying cannot help."""
 
 
 class LiveFeed:
@@ -45,7 +47,7 @@ class LiveFeed:
     def __init__(self, target: Target, live: LiveSettings, source: SourceSettings) -> None:
         """Connect, and choose the stream. Raises SourceError."""
         self.ending: str | None = None  # why there are no more packets; None while there are
-        self.finished = False  # it was a file, and read to its end
+        self.finished = False  # it was a file, read to its end
         self._target = target
         self._container = _opened(target, live)
         try:
@@ -56,7 +58,7 @@ class LiveFeed:
             raise
 
     def _describe(self, stream: VideoStream, source: SourceSettings) -> None:
-        stream.thread_type = "SLICE"  # decoding several pictures at once would hold each of them back
+        stream.thread_type = "SLICE"  # decoding pictures in parallel would delay each
         stream.codec_context.flags |= _LOW_DELAY | EXACT
         form = self._container.format
         self.stream = stream
@@ -83,10 +85,10 @@ class LiveFeed:
             self.finished = self.finite
 
     def shortfall(self) -> str | None:
-        """Never: a live stream has no length."""
+        """None: a live stream has no length."""
 
     def tail(self, ticks: int) -> Feed | None:
-        """Never: what has gone by cannot be read again."""
+        """None: a live stream cannot be read again."""
 
     def close(self) -> None:
         """Release the container and the decoder."""
@@ -94,7 +96,7 @@ class LiveFeed:
 
 
 def _is_finite(container: InputContainer) -> bool:
-    """Whether it is known to have an end; pictures of cameras are short, but there is always another one."""
+    """Whether the stream is known to end. Of formats that send single images, the size is that of one image."""
     form = container.format.name
     sized = container.size > 0 and form not in _ENDLESS and not form.endswith("_pipe")
     return (container.duration or 0) > 0 or sized
@@ -124,7 +126,7 @@ def _opened(target: Target, live: LiveSettings) -> InputContainer:
         distrusted = distrust(target.url, live, max(0.1, live.connect_timeout - (time.monotonic() - begin)))
         if distrusted is not None:
             raise RefusedError(f"{target.name}: {distrusted}") from None
-        reason = reason_unopened(error, target.url)
+        reason = _reason_unopened(error, target.url)
         raise SourceError(f"{target.name}: cannot be opened: {reason}") from None
 
 
@@ -135,3 +137,26 @@ def _refuse_unverified(form: str, target: Target, live: LiveSettings) -> None:
             f"{target.name}: the certificates of HLS segments cannot be verified; read it all the same with "
             "live.verify = false (--live.no-verify)"
         )
+
+
+def _reason_unopened(error: Exception, url: str) -> str:
+    """What ``error``, met while opening ``url``, means and what to do, where libav's own message misleads.
+
+    May look up the host name, which can take seconds.
+    """
+    if not isinstance(error, FFmpegError):
+        return "the address cannot be encoded; check the address"
+    if error.errno == errno.EIO and not _resolves(url):
+        return "its host name is not known; check the address and the network"
+    if error.errno == errno.EPROTONOSUPPORT and url.startswith("rtsp"):
+        return "the server refuses this live.transport; choose the other one (--transport)"
+    return f"{reason_of(error)}; check the address"
+
+
+def _resolves(url: str) -> bool:
+    """Whether the host name has an address; also True where ``url`` has none."""
+    try:
+        host = urlsplit(url).hostname
+        return host is None or bool(socket.getaddrinfo(host, None))
+    except (OSError, ValueError):
+        return False

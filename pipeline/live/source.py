@@ -1,4 +1,4 @@
-"""The Source for cameras and network streams: connects, watches the clock, and connects again."""
+"""The Source for cameras and network streams: connects, watches the time limits, and reconnects."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ from foveate.pipeline.live.backoff import Backoff
 from foveate.pipeline.live.clock import LiveClock
 from foveate.pipeline.live.connection import Arrival, Connection
 from foveate.pipeline.live.feed import RefusedError
-from foveate.pipeline.live.ledger import Ledger
-from foveate.pipeline.live.looks import Looks
-from foveate.pipeline.live.state import Board, Listener, Status
+from foveate.pipeline.live.sampling import LiveSampling
+from foveate.pipeline.live.status import FrameCounts, Listener, Status, StatusBoard
 from foveate.pipeline.live.target import target_of
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
 
-_GRACE = 0.25  # seconds beyond its time limit that libav gets to say itself what is wrong
-_FAREWELL = 0.7  # seconds that a connection gets to end in good order
+_GRACE = 0.25  # seconds beyond the time limit in which libav may report the cause itself
+_FAREWELL = 0.7  # seconds that a connection gets to close properly
 
 
 class FiniteError(SourceError):
-    """The address leads to a file: read as if it were live, pictures would be dropped."""
+    """The address leads to a file. Read as a live source, it would lose pictures."""
 
 
 class LiveSource:
-    """Frames of one camera or stream, for as long as somebody reads them.
+    """Frames of one camera or stream, for as long as they are read.
 
-    Indices count the pictures that were received, so where some are missing they were dropped. Iterated once, and
-    closed by the thread that iterates; ``cancel`` and ``status`` are for any thread.
+    Indices count the received pictures, so a gap means dropped ones. Iterated once, and closed by the thread that
+    iterates; ``cancel`` and ``status`` are for any thread.
     """
 
     def __init__(
@@ -46,15 +45,15 @@ class LiveSource:
         self.damage = Damage()
         self._target = target_of(address, live)
         self._live, self._source = live, source
-        self._looks = Looks(source)
-        self._jumped = False  # times or connection, since the last picture that was looked at
-        self.ledger = Ledger()
-        self._board = Board(self._target.name, listener)
+        self._sampling = LiveSampling(source)
+        self._jumped = False  # times or connection, since the last picture that was processed
+        self.counts = FrameCounts()
+        self._board = StatusBoard(self._target.name, listener)
         self._backoff = Backoff(live.retry_pause)
         self._clock = LiveClock()
         self._reader = PictureReader(self._target.name, AS_DECODED)
         self._cancelled = threading.Event()
-        self._fresh = True  # no picture of the present connection was handed out yet
+        self._fresh = True  # no picture of the present connection was yielded yet
         self._connection: Connection | None = None
         try:
             first = self._first()
@@ -66,23 +65,23 @@ class LiveSource:
 
     @property
     def status(self) -> Status:
-        """How it fares, also while nobody takes its pictures."""
-        status, connection, ledger = self._board.status, self._connection, self.ledger
+        """The present status, also while no pictures are taken."""
+        status, connection, counts = self._board.status, self._connection, self.counts
         if status.state == "streaming" and connection is not None and not connection.queue.full:
-            arrived = ledger.arrived or status.since
+            arrived = counts.arrived or status.since
             if time.monotonic() - arrived > self._live.stall_timeout:
                 reason = f"no picture for {self._live.stall_timeout:g} s"
                 status = replace(status, state="stalled", reason=reason, since=arrived)
         return replace(
             status,
-            received=ledger.received,
-            dropped=ledger.dropped,
-            skipped=ledger.skipped,
-            arrived=ledger.arrived,
+            received=counts.received,
+            dropped=counts.dropped,
+            skipped=counts.skipped,
+            arrived=counts.arrived,
         )
 
     def __iter__(self) -> Iterator[Frame]:
-        """Yield Frames as they come. Raises SourceError where it is of no use to try again, and Cancelled."""
+        """Yield Frames as they come. Raises SourceError where retrying cannot help, and Cancelled."""
         return self._frames
 
     def cancel(self) -> None:
@@ -128,9 +127,9 @@ class LiveSource:
     def _connect(self) -> None:
         self._board.tried()
         self._fresh = True
-        connection = Connection(self._target, self._live, self._source, self.damage, self.ledger, self._connection)
+        connection = Connection(self._target, self._live, self._source, self.damage, self.counts, self._connection)
         self._connection = connection
-        if self._cancelled.is_set():  # it was not there yet to be left
+        if self._cancelled.is_set():  # before it could be left
             connection.leave()
             raise Cancelled
 
@@ -176,12 +175,12 @@ class LiveSource:
             return None
 
     def _again(self) -> Arrival | None:
-        """Connect again; the first picture, or None where it did not work."""
+        """Reconnect; the first picture, or None where that failed."""
         self._connect()
         return self._next()
 
     def _lost(self) -> str:
-        """Leave a connection that ended; why it did. Raises what makes another try useless."""
+        """Leave a connection that ended; returns why it did. Raises errors that retrying cannot help."""
         connection = self._present()
         connection.leave()
         self._backoff.ended(connection.lasted)
@@ -196,14 +195,14 @@ class LiveSource:
         return feed is not None and feed.finished
 
     def _pause(self, reason: str) -> None:
-        """Wait for the next try. Raises Cancelled."""
+        """Wait before the next attempt. Raises Cancelled."""
         pause = self._backoff.pause()
         self._board.enter("reconnecting", self._plain(reason))
         if self._cancelled.wait(pause):
             raise Cancelled
 
     def _plain(self, reason: str) -> str:
-        """The reason without the name, which stands beside it."""
+        """The reason without the source's name, which the status has already."""
         return reason.removeprefix(f"{self._target.name}: ")
 
     def _present(self) -> Connection:
@@ -211,7 +210,7 @@ class LiveSource:
         return self._connection
 
     def _frame(self, arrival: Arrival) -> Frame | None:
-        """The picture as a Frame, None if it is not looked at."""
+        """The picture as a Frame; None if sampling leaves it out."""
         again = self._fresh and self._board.status.connections > 0
         if self._fresh:
             self._fresh = False
@@ -220,7 +219,7 @@ class LiveSource:
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)
         self._jumped |= placed.jumped or again
-        if not self._looks.take(arrival.number, placed.seconds):
+        if not self._sampling.take(arrival.number, placed.seconds):
             self._reader.pass_over(arrival.picture)
             return None
         jumped, self._jumped = self._jumped, False
@@ -230,7 +229,7 @@ class LiveSource:
 
     def _described(self, first: Arrival) -> SourceInfo:
         feed = self._present().feed
-        assert feed is not None, "a picture came from nowhere"
+        assert feed is not None, "a picture came without a connection"
         picture = first.picture
         opening = Opening(picture, self._reader.read(picture), 0.0, False)
         info = describe(feed, opening, self._source, self._target.name)

@@ -19,7 +19,7 @@ import pytest
 
 from foveate.app.addresses import resolved
 from foveate.app.live.command import end
-from foveate.app.live.quantities import seconds_in, size_or_seconds
+from foveate.app.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks import read_shards
 
@@ -81,12 +81,12 @@ def test_a_source_that_still_connects_is_not_waited_for() -> None:
     """No call inside libav can be ended before its time limit."""
     calls: list[str] = []
 
-    def watch(name: str, stream: Any) -> Any:
+    def worker(name: str, stream: Any) -> Any:
         return SimpleNamespace(
             stream=stream, stop=lambda: calls.append(f"stop {name}"), join=lambda _: calls.append(f"join {name}")
         )
 
-    end([watch("connecting", None), watch("streaming", object())], 10.0)
+    end([worker("connecting", None), worker("streaming", object())], 10.0)
     assert calls == ["stop connecting", "stop streaming", "join streaming"]
 
 

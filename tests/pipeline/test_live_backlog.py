@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foveate.pipeline.live.backlog import Backlog
-from foveate.pipeline.live.ledger import Ledger
+from foveate.pipeline.live.status import FrameCounts
 
 SMALL, LARGE = 500_000, 40 << 20  # bytes of a picture
 
@@ -18,7 +18,7 @@ class Clock:
 
 def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
     clock = Clock()
-    queue = Backlog(Ledger(clock))
+    queue = Backlog(FrameCounts(clock))
     queue.allow(SMALL)
     got = []
     for number in range(30):  # all at once: the reader was busy
@@ -35,7 +35,7 @@ def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
 def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
     """A picture each 40 ms, taken every 200 ms: for good, a picture has waited for at most 3 of 40 ms."""
     clock = Clock()
-    queue = Backlog(Ledger(clock))
+    queue = Backlog(FrameCounts(clock))
     queue.allow(SMALL)
     ages = []
     for number in range(500):
@@ -51,7 +51,7 @@ def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
 def test_one_who_is_barely_quick_enough_loses_nothing() -> None:
     """Nine at once, then one every 40 ms, of which each is taken after 25 ms: it takes 0.6 s until none waits."""
     clock = Clock()
-    queue = Backlog(Ledger(clock))
+    queue = Backlog(FrameCounts(clock))
     queue.allow(SMALL)
     for number in range(9):
         queue.put(number)
@@ -69,7 +69,7 @@ def test_one_who_is_barely_quick_enough_loses_nothing() -> None:
 
 def test_one_who_caught_up_has_patience_again() -> None:
     clock = Clock()
-    queue = Backlog(Ledger(clock))
+    queue = Backlog(FrameCounts(clock))
     queue.allow(SMALL)
     queue.put(0)
     clock.now += 5.0  # nothing was taken
@@ -83,7 +83,7 @@ def test_one_who_caught_up_has_patience_again() -> None:
 
 
 def test_large_pictures_are_few() -> None:
-    queue = Backlog(Ledger(Clock()))
+    queue = Backlog(FrameCounts(Clock()))
     queue.allow(LARGE)
     for number in range(10):
         queue.put(number)
@@ -93,33 +93,33 @@ def test_large_pictures_are_few() -> None:
 def test_what_nobody_took_because_of_a_pause_is_no_loss() -> None:
     """A picture each 40 ms for 10 s, of which none is taken; then all are taken."""
     clock = Clock()
-    ledger = Ledger(clock)
-    queue = Backlog(ledger)
+    counts = FrameCounts(clock)
+    queue = Backlog(counts)
     queue.allow(SMALL)
-    ledger.pause()
+    counts.pause()
     for number in range(250):
         queue.put(number)
         clock.now += 0.04
-    assert (ledger.dropped, ledger.skipped) == (0, 247)
-    ledger.resume()
+    assert (counts.dropped, counts.skipped) == (0, 247)
+    counts.resume()
     got = [queue.get() for _ in range(3)]
     for number in range(250, 300):
         clock.now += 0.04
         queue.put(number)
         got.append(queue.get())
     assert got == list(range(247, 300))
-    assert (ledger.dropped, ledger.skipped) == (0, 247)
+    assert (counts.dropped, counts.skipped) == (0, 247)
 
 
 def test_a_reader_who_is_too_slow_after_a_pause_is_told_so() -> None:
     clock = Clock()
-    ledger = Ledger(clock)
-    queue = Backlog(ledger)
-    ledger.pause()
+    counts = FrameCounts(clock)
+    queue = Backlog(counts)
+    counts.pause()
     queue.put(0)
     clock.now += 5.0
-    ledger.resume()
+    counts.resume()
     for number in range(1, 10):
         clock.now += 0.04
         queue.put(number)
-    assert (ledger.dropped, ledger.skipped) == (6, 1)
+    assert (counts.dropped, counts.skipped) == (6, 1)

@@ -9,7 +9,7 @@ from typing import Any
 import av
 import pytest
 
-from foveate.pipeline.live.state import Status
+from foveate.pipeline.live.status import Status
 from foveate.pipeline.live.target import target_of
 from foveate.pipeline.settings import LiveSettings, Settings
 from foveate.pipeline.stream import open_stream

@@ -19,7 +19,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.live.backoff import Backoff
 from foveate.pipeline.live.connection import Connection
 from foveate.pipeline.live.source import LiveSource
-from foveate.pipeline.live.state import Status
+from foveate.pipeline.live.status import Status
 from foveate.pipeline.settings import LiveSettings, Settings, SourceSettings
 from foveate.pipeline.stream import Stream, open_stream
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from foveate.pipeline.errors import SettingsError, SourceError
-from foveate.pipeline.live.state import Status
+from foveate.pipeline.live.status import Status
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.stream import Stream, open_stream
 

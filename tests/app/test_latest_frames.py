@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from foveate.app.live.watch import Watch
-from foveate.app.web.gallery import Exhibit
+from foveate.app.live.worker import SourceWorker
+from foveate.app.web.latest_frames import LatestFrames
 from foveate.pipeline.settings import Settings
 
 
@@ -17,9 +17,9 @@ def test_a_poll_reads_no_file(tmp_path: Path) -> None:
     file = tmp_path / "w.toml"
     file.write_text("[weights]\nedges = 1\n")
     score: dict[str, Any] = {"scorer": "linear", "weights": str(file)}
-    settings, exhibit = Settings.model_validate({"score": score, "query": ("red",)}), Exhibit()
+    settings, frames = Settings.model_validate({"score": score, "query": ("red",)}), LatestFrames()
     file.unlink()
-    exhibit.watch = Watch(0, "/dev/video9", settings, (exhibit,), None, lambda: None)  # type: ignore[arg-type]
-    status = orjson.loads(orjson.dumps(exhibit.status(0), option=orjson.OPT_SERIALIZE_NUMPY))
+    frames.worker = SourceWorker(0, "/dev/video9", settings, (frames,), None, lambda: None)  # type: ignore[arg-type]
+    status = orjson.loads(orjson.dumps(frames.status(0), option=orjson.OPT_SERIALIZE_NUMPY))
     assert status["query"] == ["red"]
     assert status["budget"] == 273

@@ -1,4 +1,4 @@
-"""Times and sizes as people write them."""
+"""Parsing of durations and sizes: 90s, 20m, 100MB."""
 
 from __future__ import annotations
 

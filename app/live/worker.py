@@ -8,20 +8,20 @@ from functools import partial
 from typing import Any
 
 from foveate.app.live.latency import Latencies
-from foveate.app.live.news import News
+from foveate.app.live.state_log import StateLog
 from foveate.app.tally import Tally
-from foveate.pipeline.live.state import Status
+from foveate.pipeline.live.status import Status
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.stream import Stream, open_stream
 
-_GLANCE = 0.5  # seconds after which a pause looks whether all shall end
+_GLANCE = 0.5  # seconds between checks during a pause whether to stop
 
 
-class Watch:
-    """Reads one source until it ends, fails, or is told to stop."""
+class SourceWorker:
+    """Reads one source until it ends, fails, or is stopped."""
 
     def __init__(
         self,
@@ -29,32 +29,32 @@ class Watch:
         address: str,
         settings: Settings,
         sinks: Sequence[Sink],
-        news: News,
+        log: StateLog,
         ended: Callable[[], None],
     ) -> None:
         self.number = number
-        self.news = news
+        self.log = log
         self.tally = Tally()
         self.latencies = Latencies()
         self.error: BaseException | None = None
         self.stream: Stream | None = None
         self.settings = settings
-        self.changed: dict[str, Any] = {}  # settings that were changed since, by name
+        self.changed: dict[str, Any] = {}  # settings changed since the start, by name
         self.status = Status(shown(address))
         self._address, self._sinks = address, sinks
         self._ended = ended
         self._stop = threading.Event()
         self._running = threading.Event()  # cleared: paused
         self._running.set()
-        self._thread = threading.Thread(target=self._run, name=f"foveate-watch-{number}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"foveate-worker-{number}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     @property
     def alive(self) -> bool:
-        """Whether it goes on."""
+        """Whether the thread still runs."""
         return self._thread.is_alive()
 
     @property
@@ -63,7 +63,7 @@ class Watch:
         return not self._running.is_set()
 
     def pause(self) -> None:
-        """Take no further frames; what comes meanwhile is skipped, or waits by the policy ``every``."""
+        """Take no frames until ``resume``; what arrives is skipped, or with the policy ``every`` waits."""
         self._running.clear()
         if self.stream is not None:
             self.stream.set_paused(True)
@@ -75,7 +75,7 @@ class Watch:
         self._running.set()
 
     def stop(self) -> None:
-        """Tell it to end."""
+        """Tell it to stop, without waiting."""
         self._stop.set()
         self._running.set()
         if self.stream is not None:
@@ -86,7 +86,7 @@ class Watch:
         self._thread.join(max(0.0, seconds))
 
     def current(self) -> Status:
-        """How the source fares."""
+        """The present status of the source."""
         live = self.stream.status if self.stream is not None else None
         return live or self.status
 
@@ -124,4 +124,4 @@ class Watch:
 
     def _listen(self, status: Status) -> None:
         self.status = status
-        self.news.hear(status)
+        self.log.hear(status)

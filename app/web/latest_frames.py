@@ -1,6 +1,6 @@
-"""What the page shows: the latest frames of every source. Written by the pipeline, read by any number of watchers.
+"""The latest frames of each source, for the web page. Written by the pipeline, read by any number of clients.
 
-Nobody ever waits here. A watcher asks for what is newer than what it has; what it is too slow for, it does not see.
+Nobody waits: a client asks for what is newer than what it has, and misses what it is too slow for.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from foveate.app.live.latency import Histogram
-from foveate.app.live.watch import Watch
+from foveate.app.live.worker import SourceWorker
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.json_lines import record_of
 from foveate.pipeline.sinks.overlay.layout import Image
 from foveate.pipeline.sinks.overlay.reader import ReaderView
 
-_REMEMBERED = 64  # records that a watcher may lag behind
+_REMEMBERED = 64  # records that a client may lag behind
 _SPAN = 5.0  # seconds over which rates are taken
 
 
 class Shown(NamedTuple):
-    """One frame and its tokens."""
+    """A frame and its tokens, as shown."""
 
     frame: FrameView
     selection: Selection
-    seen: Image | None  # what a reader with stream memory sees; of one without, the tokens alone tell
+    seen: Image | None  # the reader's picture with stream memory; None where the tokens alone make it
 
 
 class _Mark(NamedTuple):
@@ -36,8 +36,8 @@ class _Mark(NamedTuple):
     tokens: int
 
 
-class Exhibit:
-    """One source. A Sink to the pipeline."""
+class LatestFrames:
+    """The latest frames of one source; a Sink for its stream."""
 
     needs_patches = True
     needs_heat = True
@@ -45,7 +45,7 @@ class Exhibit:
     def __init__(self) -> None:
         self._reader: ReaderView | None = None
         self.latest: Shown | None = None
-        self.watch: Watch | None = None  # set before the source is opened
+        self.worker: SourceWorker | None = None  # set before the source is opened
         self._size = (0, 0)
         self._records: deque[Selection] = deque(maxlen=_REMEMBERED)
         self._marks: deque[_Mark] = deque(maxlen=1000)
@@ -60,22 +60,22 @@ class Exhibit:
         """Take the newest frame."""
         self._records.append(replace(selection, patches=None))
         self._marks.append(_Mark(time.monotonic(), len(selection)))
-        # Patches are kept with the latest frame only: those of the remembered records would take megabytes.
+        # Only the latest frame keeps its patches: those of all remembered records would take megabytes.
         self.latest = Shown(frame, selection, self._reader.follow(selection) if self._reader else None)
 
     def close(self) -> None:
-        """Nothing is held that needs closing."""
+        """Nothing to close."""
 
     def record(self, selection: Selection) -> dict[str, Any]:
-        """The selection as its line in the output has it; for orjson with OPT_SERIALIZE_NUMPY."""
+        """The selection as a JSON-lines record; for orjson with OPT_SERIALIZE_NUMPY."""
         return record_of(selection, self._size)
 
     def newer_than(self, index: int) -> list[Selection]:
-        """The remembered selections behind frame ``index``."""
+        """The remembered selections after frame ``index``."""
         return [selection for selection in self._records.copy() if selection.index > index]
 
     def rates(self) -> tuple[float, float]:
-        """Frames and tokens per second of the last seconds; 0.0 where nothing came."""
+        """Frames and tokens per second over the last seconds; 0.0 where nothing came."""
         now = time.monotonic()
         recent = [mark for mark in self._marks.copy() if now - mark.at <= _SPAN]
         span = sum(after.at - before.at for before, after in pairwise(recent))
@@ -85,43 +85,43 @@ class Exhibit:
 
     def latencies(self) -> Histogram:
         """From arrival to tokens, of all frames so far."""
-        return self._watched().latencies.histogram()
+        return self._its_worker().latencies.histogram()
 
-    def _watched(self) -> Watch:
-        assert self.watch is not None, "the exhibit has no source"
-        return self.watch
+    def _its_worker(self) -> SourceWorker:
+        assert self.worker is not None, "there is no worker yet"
+        return self.worker
 
     def status(self, number: int) -> dict[str, Any]:
         """All figures of the page, as plain data. Latencies in seconds."""
-        watch = self._watched()
-        status, (fps, tokens), latest = watch.current(), self.rates(), self.latest
+        worker = self._its_worker()
+        status, (fps, tokens), latest = worker.current(), self.rates(), self.latest
         age = None if status.arrived is None else time.monotonic() - status.arrived
-        settings = watch.settings
+        settings = worker.settings
         return {
             "number": number,
             "name": status.name,
-            "state": "failed" if watch.error is not None else status.state,
+            "state": "failed" if worker.error is not None else status.state,
             "reason": status.reason,
             "for": round(time.monotonic() - status.since, 1) if status.since else None,
             "age": None if age is None else round(age, 3),
             "received": status.received,
             "dropped": status.dropped,
             "skipped": status.skipped,
-            "damaged": watch.damaged,
+            "damaged": worker.damaged,
             "connections": status.connections,
-            "records": watch.tally.frames,
-            "tokens": watch.tally.tokens,
+            "records": worker.tally.frames,
+            "tokens": worker.tally.tokens,
             "fps": round(fps, 2),
             "tokens_per_second": round(tokens, 1),
             "changed": round(latest.selection.changed, 4) if latest is not None else None,
-            "latency_p50": round(watch.latencies.percentile(50), 5),
-            "latency_p99": round(watch.latencies.percentile(99), 5),
-            "paused": watch.paused,
+            "latency_p50": round(worker.latencies.percentile(50), 5),
+            "latency_p99": round(worker.latencies.percentile(99), 5),
+            "paused": worker.paused,
             "encoder": settings.encoder,
-            "query": watch.changed.get("query", settings.query),
-            "query_notes": watch.stream.query_notes if watch.stream is not None else (),
-            "budget": watch.changed.get("budget", settings.rate),
+            "query": worker.changed.get("query", settings.query),
+            "query_notes": worker.stream.query_notes if worker.stream is not None else (),
+            "budget": worker.changed.get("budget", settings.rate),
             "debt": latest.selection.extras.get("debt") if latest is not None else None,
-            "keyframe_interval": watch.changed.get("keyframe_interval", settings.change.keyframe_interval),
-            "gaze": watch.changed.get("gaze"),
+            "keyframe_interval": worker.changed.get("keyframe_interval", settings.change.keyframe_interval),
+            "gaze": worker.changed.get("gaze"),
         }

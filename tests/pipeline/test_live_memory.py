@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.pipeline.live.allocator import give_back
+from foveate.pipeline.live.connection import release_freed_memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -20,6 +20,6 @@ def test_what_was_freed_in_pieces_is_given_back():
     last = bytearray(60_000)  # above them on the heap, so that freeing them does not shrink it by itself
     full = resident()
     del pieces
-    give_back()
+    release_freed_memory()
     assert full - resident() > 60_000_000
     assert len(last) == 60_000

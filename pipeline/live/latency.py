@@ -1,4 +1,4 @@
-"""What the record of a live frame tells besides: when it was taken, when it came, and how long its tokens took."""
+"""The latency fields in the record of a live frame: ``captured``, ``arrived`` and ``latency``."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import replace
 from foveate.pipeline.selection import Step
 
 
-def stamped(steps: Iterable[Step]) -> Iterator[Step]:
+def with_latency(steps: Iterable[Step]) -> Iterator[Step]:
     """Add ``captured`` and ``arrived`` (seconds since 1970) and ``latency`` (seconds from arrival to tokens).
 
-    Frames of files pass as they are.
+    Frames of files pass unchanged.
     """
     for step in steps:
-        moment = step.frame.live
-        if moment is None:
+        live = step.frame.live
+        if live is None:
             yield step
             continue
         now, wall = time.monotonic(), time.time()
         extras = {
-            "captured": round(wall - (now - moment.captured), 4),
-            "arrived": round(wall - (now - moment.arrived), 4),
-            "latency": round(now - moment.arrived, 4),
+            "captured": round(wall - (now - live.captured), 4),
+            "arrived": round(wall - (now - live.arrived), 4),
+            "latency": round(now - live.arrived, 4),
         }
         yield Step(step.frame, replace(step.selection, extras={**step.selection.extras, **extras}))
