@@ -16,12 +16,12 @@ from typing import Any
 import tyro
 from pydantic import ValidationError
 
-from foveate.app.complaints import check_count, complaint, nearest
 from foveate.app.flags import LAYOUT, SHORT, TIMES, chosen, run_flags, spelling, spellings
-from foveate.app.presets import load_preset
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.layouts import Layout, load_layout
+from foveate.pipeline.presets import load_preset
 from foveate.pipeline.settings import MOST_FRAMES, Settings
+from foveate.pipeline.settings_errors import check_count, complaint, nearest
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _BEFORE_END = re.compile(r"-[\d.]")

@@ -11,13 +11,13 @@ from tyro.conf import Positional, arg
 from tyro.extras import subcommand_cli_from_dict
 
 from foveate.app.ask.arguments import ask
+from foveate.app.benchmarks import benchmark
 from foveate.app.doctor import doctor
-from foveate.app.exits import Exit
 from foveate.app.fit_pca import fit_pca
 from foveate.app.fit_scorer import fit
 from foveate.app.flags import live_flags, run_flags
-from foveate.bench.command import bench
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.settings import Settings
 
 _BASH_FILES: Final = """
@@ -53,7 +53,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "run": run_flags(Settings()),
         "live": live_flags(Settings()),
         "ask": ask,
-        "bench": bench,
+        "bench": benchmark([])[0],
         "fit-scorer": fit,
         "doctor": doctor,
         "fit-pca": fit_pca,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foveate.app.console import Console
-from foveate.app.exits import Exit
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.frames import Damage
 
 

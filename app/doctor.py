@@ -12,9 +12,10 @@ from rich.text import Text
 from tyro.conf import FlagCreatePairsOff, arg
 
 from foveate.app import probes
-from foveate.app.exits import Exit
-from foveate.app.presets import presets
+from foveate.pipeline import machine
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.extras import install_command
+from foveate.pipeline.presets import presets
 
 _H264 = ("libx264", "libopenh264")  # encoders whose video browsers play
 
@@ -52,9 +53,9 @@ def examine() -> dict[str, Any]:
         name: [package for package, version in packages.items() if not version] for name, packages in installed.items()
     }
     return {
-        "system": probes.system(),
-        "video": probes.video(),
-        "arrays": probes.arrays(),
+        "system": machine.system(),
+        "video": machine.video(),
+        "arrays": machine.arrays(),
         "gpu": probes.graphics(),
         "cuda": probes.cuda_engine(),
         "extras": {

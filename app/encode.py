@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from foveate.app.model_folder import OFFLINE, ModelFolder
 from foveate.app.unused import holds_arrays
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.keywords import overridden
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks.encoding import Encoder
+from foveate.pipeline.vlm.model_folder import OFFLINE, ModelFolder
 
 _SIGLIP2: Final = ("siglip2", "siglip2_vision_model")
 

@@ -12,8 +12,6 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import Positional, arg
 
-from foveate.app.complaints import check_count
-from foveate.app.exits import Exit
 from foveate.app.standard_error import standard_error
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.encoders.base import ImageTextEncoder, Picture, Vectors
@@ -22,8 +20,10 @@ from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection, save_projection
 from foveate.pipeline.encoders.regions import longest_side, regions
 from foveate.pipeline.errors import SettingsError, SourceError
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import ClipSettings, SourceSettings, settings_problem, shown_value
+from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.sinks.destination import try_writing, write_whole
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.address import exists

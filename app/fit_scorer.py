@@ -7,11 +7,11 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from foveate.app.exits import Exit
 from foveate.app.standard_error import standard_error
 from foveate.pipeline.cascade.lessons import Learned, Table, fit_scorer, read_lessons
 from foveate.pipeline.cascade.linear_scorer import write_scorer
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.sinks.destination import write_whole
 
 _FILES = "Files of Lessons.save: the channels under each token, and the attention that it received."

@@ -7,13 +7,12 @@ from dataclasses import field, make_dataclass
 from itertools import chain
 from typing import Annotated, Any, Final, get_args, get_origin
 
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
 
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings_errors import Keys, leaves
 
-Keys = tuple[str, ...]
 Flag = tuple[str, Any, Any]  # name, annotated type, what dataclasses.field() made
 
 _FIRST: Final[Sequence[Keys]] = (
@@ -83,15 +82,6 @@ _OUT: Final = (
     "Output files, by suffix: .jsonl, .parquet, .npz, .safetensors; - is JSON lines on standard output, the default if "
     "there is no other output."
 )
-
-
-def leaves(model: type[BaseModel] = Settings, above: Keys = ()) -> Iterator[tuple[Keys, FieldInfo]]:
-    """Every single setting: its keys in the tree, and its field."""
-    for name, info in model.model_fields.items():
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            yield from leaves(info.annotation, (*above, name))
-        else:
-            yield (*above, name), info
 
 
 def spelling(keys: Sequence[str]) -> str:

@@ -15,8 +15,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from foveate.app.console import Console
-from foveate.app.exits import Exit
 from foveate.app.signals import leave
+from foveate.pipeline.exits import Exit
 
 _HELP = """\
 usage: foveate COMMAND ...
@@ -139,10 +139,10 @@ def _ask(arguments: Sequence[str], console: Console) -> int:
 
 def _bench(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.arguments import parse_call
-    from foveate.bench.command import command_of
+    from foveate.app.benchmarks import benchmark
 
     _leave_processors_to_the_decoder()
-    target, name, rest = command_of(arguments)
+    target, name, rest = benchmark(arguments)
     return int(parse_call(target, rest, name)())
 
 

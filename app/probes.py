@@ -1,21 +1,22 @@
-"""Questions about this machine. None of them can end or hang the process: drivers are asked in child processes."""
+"""GPU, optional packages, models and query words, as ``foveate doctor`` reports them.
+
+Drivers are queried in child processes, so that they cannot crash or hang this one.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import re
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
+
+from foveate.pipeline.machine import text_of
 
 _LIMIT = 10.0  # seconds for a child process
 _DRIVER: Final = Path("/proc/driver/nvidia/version")
-_DECODERS: Final = ("h264", "hevc", "vp9", "av1")
-_ENCODERS: Final = ("libx264", "libopenh264", "mpeg4")
 _ASK_CUDA: Final = """
 import ctypes, json
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -29,45 +30,6 @@ from foveate.cuda.decode.nvdec import report
 from foveate.cuda.on_host import STRATEGIES
 print(json.dumps({**report(), "chooses": STRATEGIES}))
 """
-
-
-def system() -> dict[str, Any]:
-    """Interpreter, operating system, processor, memory."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {
-        "foveate": metadata.version("foveate"),
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "processor": _processor(),
-        "cores": cores,
-        "memory_gib": _memory(),
-    }
-
-
-def video() -> dict[str, Any]:
-    """What PyAV's own FFmpeg can read and write."""
-    import av
-
-    return {
-        "pyav": av.__version__,
-        "ffmpeg": getattr(av, "ffmpeg_version_info", "unknown"),
-        "decoders": {name: _has_codec(name, "r") for name in _DECODERS},
-        "encoders": {name: _has_codec(name, "w") for name in _ENCODERS},
-    }
-
-
-def arrays() -> dict[str, Any]:
-    """OpenCV's threads and the processor features that it uses."""
-    import cv2
-    import numpy as np
-
-    features = cv2.getCPUFeaturesLine()
-    return {
-        "numpy": np.__version__,
-        "opencv": cv2.__version__,
-        "threads": cv2.getNumThreads(),
-        "features": [name for name in features.replace("*", "").split() if not name.endswith("?")],
-    }
 
 
 def graphics() -> dict[str, Any]:
@@ -135,32 +97,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _has_codec(name: str, mode: Literal["r", "w"]) -> bool:
-    import av
-
-    try:
-        av.codec.Codec(name, mode)
-    except ValueError:  # PyAV's UnknownCodecError
-        return False
-    return True
-
-
-def _processor() -> str:
-    names = re.search(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
-    return names[1] if names else platform.processor() or platform.machine()
-
-
-def _memory() -> float | None:
-    """GiB that this process may use: the machine's, or less where a control group says so."""
-    machine = re.search(r"^MemTotal:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.MULTILINE)
-    limit = _text(Path("/sys/fs/cgroup/memory.max")).strip()
-    amounts = [int(machine[1]) * 1024] if machine else []
-    amounts += [int(limit)] if limit.isdigit() else []
-    return round(min(amounts) / 2**30, 1) if amounts else None
-
-
 def _driver() -> str | None:
-    found = re.search(r"\d+\.\d+(\.\d+)?", _text(_DRIVER))
+    found = re.search(r"\d+\.\d+(\.\d+)?", text_of(_DRIVER))
     return found[0] if found else None
 
 
@@ -184,10 +122,3 @@ def _child(command: list[str]) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

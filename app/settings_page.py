@@ -15,8 +15,9 @@ from typing import Any, Final, Literal, get_args, get_origin
 import orjson
 from pydantic.fields import FieldInfo
 
-from foveate.app.flags import SHORT, Keys, leaves, spelling
+from foveate.app.flags import SHORT, spelling
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings_errors import Keys, leaves
 from foveate.pipeline.timecode import Seconds
 
 _INTRODUCTION: Final = """\

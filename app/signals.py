@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
-from foveate.app.exits import Exit
+from foveate.pipeline.exits import Exit
 
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from foveate.app.exits import Exit
-from foveate.app.presets import load_preset
 from foveate.bench.case import Case, Memory, RedCheckError, cases_of, file_clips
 from foveate.bench.clips import cache_folder, default_clips
 from foveate.bench.compare import compare
@@ -23,6 +21,8 @@ from foveate.bench.suites.suite import SuiteName, run_suite
 from foveate.bench.suites.told import print_suite
 from foveate.bench.table import print_record, standard_error
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import Exit
+from foveate.pipeline.presets import load_preset
 from foveate.pipeline.settings import Settings
 
 _FILES = "Video files. Default: the sample clips, and others made from them."

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from foveate.app.exits import Exit
 from foveate.bench.difference import Comparison, Difference, compare_records
 from foveate.bench.reading import Record, commit, machine, read_record, title
 from foveate.bench.table import plain_table, standard_error
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import Exit
 
 _COLOURS = {"better": "green", "worse": "red", "unsure": "dim", "same": "dim", "elsewhere": "dim"}
 _NAMED = 3  # cases that are named where some are left out

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from av.error import FFmpegError
 
-from foveate.app.complaints import check_count
 from foveate.bench.case import RedCheckError
 from foveate.pipeline.errors import FoveateError, SettingsError
+from foveate.pipeline.settings_errors import check_count
 
 
 def guarded(call: Callable[[], None]) -> int:

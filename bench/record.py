@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import av
 
-from foveate.app.probes import arrays, system, video
 from foveate.bench.case import Clip
 from foveate.pipeline.errors import SinkError
+from foveate.pipeline.machine import arrays, system, video
 
 ROOT: Final = Path(__file__).resolve().parent.parent  # of the checkout, where this is one
 

@@ -9,12 +9,12 @@ from pydantic import ValidationError
 from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
 
 from foveate.app.addresses import resolved
-from foveate.app.complaints import check_count, complaint
 from foveate.app.flags import spelling
 from foveate.app.quantities import seconds_in
 from foveate.pipeline.attributes.question import queries_in
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings_errors import check_count, complaint
 
 _MOST_FRAMES: Final = 10_000
 _MOST_BUDGET: Final = 100_000  # language-model tokens

@@ -11,10 +11,10 @@ from foveate.app.ask.arguments import AskArguments
 from foveate.app.ask.readers import Answering, open_model
 from foveate.app.console import Console
 from foveate.app.damage import conclude
-from foveate.app.exits import Exit
 from foveate.app.signals import Interruption, interruptible
 from foveate.app.streams import SelectionStream
 from foveate.pipeline.errors import SourceError
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.live.source import FiniteError
 from foveate.pipeline.live.target import is_live

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from foveate.app.ask.arguments import AskArguments
 from foveate.app.ask.frames_held import Account, LatestFrames, LiveTokens
-from foveate.app.model_folder import OFFLINE, ModelFolder
 from foveate.pipeline.errors import ModelError, one_line
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.vlm.groups import Groups
+from foveate.pipeline.vlm.local import local_reader
 from foveate.pipeline.vlm.pictures import pictures_of, tokens_of
 from foveate.pipeline.vlm.server import Server, Shown
 from foveate.pipeline.vlm.vllm.request import content_of
@@ -193,24 +193,3 @@ def _room(reader: Reader, arguments: AskArguments, limit: int, per_frame: int) -
             f"are more than {what}: {limit}; lower --budget or --max-tokens"
         )
     return room
-
-
-def local_reader(path: Path, otherwise: str = "", besides: str = "") -> Reader:
-    """The model in the folder that --model names, on the GPU where there is one; for the rest see ModelFolder.
-
-    Raises SettingsError for what is no folder of a model, ModelError for one that cannot be loaded.
-    """
-    folder = ModelFolder(path, "--model", otherwise=otherwise, besides=besides)
-    folder.kind()
-    return folder.loaded(lambda: _loaded(path))
-
-
-def _loaded(path: Path) -> Reader:
-    import torch
-    import transformers
-
-    from foveate.pipeline.vlm.reader import Reader
-
-    processor = transformers.AutoProcessor.from_pretrained(path, **OFFLINE)
-    model = transformers.AutoModelForImageTextToText.from_pretrained(path, dtype="auto", **OFFLINE)
-    return Reader(model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), processor)

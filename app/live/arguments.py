@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from foveate.app.addresses import hide_in_title, resolved
 from foveate.app.arguments import parsed_settings
-from foveate.app.complaints import check_count
 from foveate.app.console import Console
 from foveate.app.flags import live_flags
 from foveate.app.quantities import seconds_in, size_or_seconds
@@ -17,6 +16,7 @@ from foveate.pipeline.live.sampling import LiveSampling
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.plan import open_scorer
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.sinks import Rotation
 from foveate.pipeline.sources.address import is_network, shown
 from foveate.pipeline.sources.schemes import may_end, refusal

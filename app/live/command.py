@@ -11,7 +11,6 @@ from rich.console import Console as RichConsole
 from rich.text import Text
 
 from foveate.app.console import Console
-from foveate.app.exits import Exit
 from foveate.app.inputs import refuse_inputs
 from foveate.app.live.arguments import LiveArguments
 from foveate.app.live.state_log import StateLog
@@ -22,6 +21,7 @@ from foveate.app.unused import unused
 from foveate.app.web.latest_frames import LatestFrames
 from foveate.app.web.server import WebServer
 from foveate.pipeline.errors import SourceError
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.live.status import Status
 from foveate.pipeline.sinks import Sink, open_overlay, open_sink
 

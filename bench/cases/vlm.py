@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import tyro
 from tyro.conf import arg
 
-from foveate.app.ask.readers import local_reader
-from foveate.app.complaints import check_count
 from foveate.bench.cases.answers import Answers
 from foveate.bench.cases.given import ALL, Frames, Method, methods_of
 from foveate.bench.cases.questions import Question, read_questions
@@ -27,6 +25,8 @@ from foveate.bench.interval import wilson
 from foveate.bench.record import hand_out, origin, sha256
 from foveate.bench.table import standard_error
 from foveate.pipeline.errors import ModelError, SettingsError, SourceError
+from foveate.pipeline.settings_errors import check_count
+from foveate.pipeline.vlm.local import local_reader
 
 if TYPE_CHECKING:
     from foveate.pipeline.vlm.reader import Reader

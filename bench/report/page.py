@@ -10,12 +10,12 @@ from typing import Annotated, Final
 
 from tyro.conf import Positional, arg
 
-from foveate.app.exits import Exit
 from foveate.bench.entry import check_folders
 from foveate.bench.reading import Record, commit, machine, read_record, title
 from foveate.bench.record import write_text
 from foveate.bench.report.sections import sections
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import Exit
 
 _TEMPLATE: Final = Path(__file__).with_name("page.html")
 

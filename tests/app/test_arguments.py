@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from foveate.app.arguments import parse_call, parsed_settings, run_arguments
-from foveate.app.flags import leaves, live_flags, run_flags, spelling, spellings
-from foveate.app.presets import load_preset, presets
+from foveate.app.flags import live_flags, run_flags, spelling, spellings
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.presets import load_preset, presets
 from foveate.pipeline.settings import Settings, SourceSettings
+from foveate.pipeline.settings_errors import leaves
 
 
 def test_no_flags_are_the_defaults() -> None:

@@ -9,10 +9,11 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 
-from foveate.app.flags import leaves, spelling
+from foveate.app.flags import spelling
 from foveate.app.main import main
 from foveate.pipeline import open_stream
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.settings_errors import leaves
 
 NINES = "9" * 5000  # more digits than Python reads as a number
 VALUES = ("inf", "-inf", "nan", str(2**31), str(2**63), "-1", "0", "true", NINES, "1e308")

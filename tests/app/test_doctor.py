@@ -12,6 +12,7 @@ import pytest
 
 from foveate.app import doctor, probes
 from foveate.app.main import main
+from foveate.pipeline import machine
 
 
 def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +107,7 @@ CHOOSING = (None, "on the GPU by one and other, else on the CPU")
     ],
 )
 def test_what_is_told_of_the_cuda_engine(engine: dict[str, Any], lines: list[tuple[bool | None, str]]) -> None:
-    facts = {"arrays": probes.arrays(), "gpu": GPU, "cuda": {**engine, "chooses": ["one", "other"]}}
+    facts = {"arrays": machine.arrays(), "gpu": GPU, "cuda": {**engine, "chooses": ["one", "other"]}}
     told = doctor._engines(facts)[1:]
     assert [fine for fine, _, _ in told] == [fine for fine, _ in lines]
     assert all(part in text for (_, part), (_, _, text) in zip(lines, told, strict=True))
@@ -128,7 +129,7 @@ def test_a_driver_that_ends_or_hangs_the_process_harms_no_one(code: str, monkeyp
 
 
 def test_memory_and_cores_agree_with_the_system() -> None:
-    found = probes.system()
+    found = machine.system()
     assert found["cores"] == int(subprocess.check_output(["nproc"]))
     total = int(Path("/proc/meminfo").read_text().split()[1]) / 2**20
     assert 0 < found["memory_gib"] <= total + 0.1

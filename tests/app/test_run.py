@@ -11,10 +11,10 @@ import pytest
 
 from foveate.app.arguments import RunArguments
 from foveate.app.console import Console
-from foveate.app.exits import Exit
 from foveate.app.run import run
 from foveate.app.signals import Interruption, interruptible
 from foveate.pipeline.errors import SettingsError, SinkError, SourceError
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.frames import Damage, SourceInfo
 from foveate.pipeline.settings import Settings
 

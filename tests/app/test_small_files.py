@@ -12,11 +12,11 @@ import pytest
 
 from foveate.app.addresses import resolved
 from foveate.app.main import main
-from foveate.app.presets import load_preset
 from foveate.pipeline import small_files
 from foveate.pipeline.cascade.linear_scorer import read_scorer
 from foveate.pipeline.errors import FoveateError, SettingsError
 from foveate.pipeline.layouts import load_layout
+from foveate.pipeline.presets import load_preset
 from foveate.pipeline.small_files import small_text
 
 WAITS = 0.2  # seconds that a pipe gets in these tests, instead of 10

@@ -1,15 +1,26 @@
-"""What is wrong with a setting, in one line."""
+"""Errors in settings and counts, each as one line, and the list of all settings that they are checked against."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
-from foveate.app.flags import leaves
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.settings import MOST_FRAMES, rule, shown_value
+from foveate.pipeline.settings import MOST_FRAMES, Settings, rule, shown_value
+
+Keys = tuple[str, ...]
+
+
+def leaves(model: type[BaseModel] = Settings, above: Keys = ()) -> Iterator[tuple[Keys, FieldInfo]]:
+    """Every single setting: its keys in the tree, and its field."""
+    for name, info in model.model_fields.items():
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from leaves(info.annotation, (*above, name))
+        else:
+            yield (*above, name), info
 
 
 def complaint(error: ValidationError, spell: Callable[[tuple[str, ...]], str]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 import foveate.configs
-from foveate.app.complaints import complaint, nearest
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings_errors import complaint, nearest
 from foveate.pipeline.small_files import small_toml
 
 
