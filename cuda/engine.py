@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from foveate.cuda.decode.source import DeviceSource
+from foveate.cuda.device_selector import DeviceSelector, GivenFlow
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.format_session import SLOTS, Arrived, FormatSession, Selector, kind_of
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.on_device import GivenFlow, OnDevice
-from foveate.cuda.on_host import OnHost, lacking_on_device, with_device_patches
+from foveate.cuda.host_selector import HostSelector, lacking_on_device, with_device_patches
 from foveate.cuda.pixels.pixels import Pixels
-from foveate.cuda.session import SLOTS, Arrived, Choice, Session, kind_of
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.cascade import cascade
@@ -52,7 +52,7 @@ class CudaEngine:
         self._flow = flow
         self._unpacked = _at_once if lockstep else _unpacked
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
-        self._session: Session | None = None
+        self._session: FormatSession | None = None
         self._debt: DeviceArray | None = None  # where the budget is an average; see Cascade
 
     def threads(self, source: Source, decode: Stage) -> list[list[Stage]]:
@@ -100,19 +100,19 @@ class CudaEngine:
         steps = cascade(unpacked, replace(self._plan, settings=sampling), self._feedback)
         return with_device_patches(steps, device, settings) if settings.device_patches else steps
 
-    def _next_session(self, frame: AnyFrame) -> Session:
+    def _next_session(self, frame: AnyFrame) -> FormatSession:
         if self._open is None:
             raise RuntimeError("upload must be read by the engine's own cascade")
         device, stream = self._open
         anew: KeyframeReason = "size" if self._session else "first"
-        session = Session(device, frame, anew, self._settings, self._feedback, stream, self._choice)
+        session = FormatSession(device, frame, anew, self._settings, self._feedback, stream, self._selector)
         session.before = self._session
         return session
 
-    def _choice(self, device: Device, pixels: Pixels, stream: Stream) -> Choice:
+    def _selector(self, device: Device, pixels: Pixels, stream: Stream) -> Selector:
         if self._chooses_on_host:
-            return OnHost(device, pixels, self._plan, SLOTS, stream)
-        return OnDevice(device, pixels, self._plan, self._feedback, stream, self._flow, self._debt)
+            return HostSelector(device, pixels, self._plan, SLOTS, stream)
+        return DeviceSelector(device, pixels, self._plan, self._feedback, stream, self._flow, self._debt)
 
 
 def _unpacked(states: Iterable[Arrived]) -> Iterator[Step | State]:

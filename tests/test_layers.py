@@ -42,7 +42,7 @@ CUDA = (
     ("pixels", "pixels"),
     ("queries", "query"),
     ("choosing tokens", "cascade"),
-    ("engine", "engine hand_over on_device on_host session work"),
+    ("engine", "device_selector engine format_session frame_kernels host_selector state_readback"),
 )
 """Layers of cuda, lowest first."""
 

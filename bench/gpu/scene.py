@@ -18,9 +18,9 @@ from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.graph import Graph
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.frame_kernels import FrameKernels
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.state import FRAME_INPUT
-from foveate.cuda.work import Work
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TILE, Geometry
@@ -61,7 +61,7 @@ class Scene:
     stream: Stream
     pixels: Pixels
     cascade: Cascade
-    work: Work
+    work: FrameKernels
     inputs: tuple[NDArray[np.void], NDArray[np.void]]  # page-locked FRAME_INPUT of each picture
     frames: tuple[DeviceArray, DeviceArray]  # NV12 on the device
 
@@ -115,7 +115,7 @@ def open_scene(device: Device, settings: Settings, clip: Path) -> Iterator[Scene
             frame.upload(picture, stream)
             frames.append(frame)
             inputs.append(_input(memory, frame))
-        work = Work(device, pixels, cascade)
+        work = FrameKernels(device, pixels, cascade)
         scene = Scene(device, stream, pixels, cascade, work, (inputs[0], inputs[1]), (frames[0], frames[1]))
         scene.start()
         yield scene

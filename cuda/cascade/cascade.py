@@ -18,7 +18,7 @@ from foveate.cuda.cascade.emit import Emit
 from foveate.cuda.cascade.flow import FlowSearch
 from foveate.cuda.cascade.layout import CONCLUSION
 from foveate.cuda.cascade.maps import Maps
-from foveate.cuda.cascade.outlet import Outlet
+from foveate.cuda.cascade.readback import Readback
 from foveate.cuda.cascade.three_stage import ThreeStage
 from foveate.cuda.cascade.upper import UpperLevels
 from foveate.cuda.driver.device import Device, Stream
@@ -101,7 +101,7 @@ class Cascade:
         pixels, settings, memory = self._pixels, self._settings, self._memory
         self._arrays = arrays = allocate_arrays(memory, pixels, settings, stream)
         reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
-        self._outlet = Outlet(device, memory, arrays, settings, stream)
+        self._readback = Readback(device, memory, arrays, settings, stream)
         searches = settings.cache.enabled and self._flow is None
         chosen = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         if self._plan.queries is not None:
@@ -118,7 +118,7 @@ class Cascade:
         self._top = TOP_LEVEL  # LOD of the coarsest tokens
         self._reached = 0  # the budget that it is for
         self._emit = Emit(device, pixels, arrays, reader, settings)
-        self._emit.resize(self._outlet.room, self._outlet.patches)
+        self._emit.resize(self._readback.room, self._readback.patches)
         self.steps: tuple[Step, ...] = (
             self._carry,
             self._upper,
@@ -137,8 +137,8 @@ class Cascade:
         """
         fed = self._feedback.take(self._pixels.geometry)
         self.budget = fed.budget or 0
-        if self._outlet.make_room(self._settings.allocation.most(self.budget), stream):
-            self._emit.resize(self._outlet.room, self._outlet.patches)
+        if self._readback.make_room(self._settings.allocation.most(self.budget), stream):
+            self._emit.resize(self._readback.room, self._readback.patches)
         self._reach(self.budget or self._settings.rate)
         if fed.anything or self._was_fed:
             self._feed(fed, stream)
@@ -170,16 +170,16 @@ class Cascade:
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
-        self._outlet.fetch(slot, stream)
+        self._readback.fetch(slot, stream)
         self._maps.fetch(slot, stream)
 
-    def hand_over(self, slot: int, stream: Stream) -> None:
+    def lend_patches(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of what the Selection hands out on the device, behind ``fetch``; not captured."""
-        self._outlet.hand_over(slot, stream)
+        self._readback.lend_patches(slot, stream)
 
     def selection(self, frame: AnyFrame, slot: int) -> Selection:
         """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
-        (count, changed, keyframe, recomputed, _, _, price, debt, turn), columns = self._outlet.record(slot)
+        (count, changed, keyframe, recomputed, _, _, price, debt, turn), columns = self._readback.record(slot)
         x, y, age, score, information, perspective, participation, lod, fresh = columns
         told, geometry = self._told.get(slot, _NOTHING), self._pixels.geometry
         owed = {} if self._debt is None else {"debt": debt, "price": float(prices()[price])}
@@ -202,8 +202,8 @@ class Cascade:
             participation=participation if told.asked else None,
             age=age,
             fresh=fresh,
-            patches=self._outlet.on_host(slot, count),
-            device_patches=self._outlet.on_device(slot, count),
+            patches=self._readback.host_patches(slot, count),
+            device_patches=self._readback.device_patches(slot, count),
             maps=self._maps.read(slot, turn),
             extras={**told.extras, **owed},
         )
@@ -219,8 +219,8 @@ class Cascade:
 
     @property
     def graph_key(self) -> tuple[int, int]:
-        """Tokens that the kernels and copies have room for, and LOD of the coarsest ones; see session.Choice."""
-        return self._outlet.room, self._top
+        """Tokens that there is room for, and LOD of the coarsest ones; see format_session.Selector."""
+        return self._readback.room, self._top
 
     @property
     def flow(self) -> DeviceArray:
@@ -240,7 +240,7 @@ class Cascade:
         """Give all memory back. Nothing enqueued may still run."""
         if self.device_query is not None:
             self.device_query.close()
-        self._outlet.free()
+        self._readback.free()
         self._memory.free()
 
     def _reach(self, budget: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foveate.cuda import engine, on_host, session
+from foveate.cuda import engine, format_session, host_selector
 from foveate.cuda.driver.device import Device, Stream, gpu_problem
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frames import empty_input
@@ -260,13 +260,13 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     monkeypatch.setitem(sys.modules, "pycuda", package)
     monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
     monkeypatch.setattr(engine, "Device", NoDevice)
-    monkeypatch.setattr(session, "Event", NoDevice)
-    monkeypatch.setattr(session, "Pixels", PixelsOfCpu)
-    monkeypatch.setattr(session, "Staging", lambda *_: SimpleNamespace(bring=bring))
-    monkeypatch.setattr(session, "captured", lambda *_: None)
+    monkeypatch.setattr(format_session, "Event", NoDevice)
+    monkeypatch.setattr(format_session, "Pixels", PixelsOfCpu)
+    monkeypatch.setattr(format_session, "Staging", lambda *_: SimpleNamespace(bring=bring))
+    monkeypatch.setattr(format_session, "captured", lambda *_: None)
     monkeypatch.setattr(pixel_attributes, "Attributes", AttributesOfCpu)
     monkeypatch.setattr(pixel_attributes, "BackgroundModel", BackgroundOfCpu)
-    monkeypatch.setattr(on_host, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))
+    monkeypatch.setattr(host_selector, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))
     return False
 
 

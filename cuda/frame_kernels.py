@@ -17,7 +17,7 @@ from foveate.cuda.pixels.pixels import Pixels
 _TURN: Final = np.dtype(np.int32).itemsize * (CHOICE.names or ()).index("turn")  # its place in CHOICE
 
 
-class Work:
+class FrameKernels:
     """Pixels, then the Cascade. Beside the channels goes what only needs the levels; beside the Cascade, the textures,
     on which nothing that is chosen depends."""
 

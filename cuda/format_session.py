@@ -33,7 +33,7 @@ _FIRST_WITH_GRAPH: Final = 1  # frame 0 is enqueued kernel by kernel, which also
 Kind = tuple[int, int, bool, Colour, Any]
 
 
-class Choice(Protocol):
+class Selector(Protocol):
     """Where the tokens of frames of one size are chosen, and what the device does for it."""
 
     @property
@@ -64,7 +64,7 @@ class Choice(Protocol):
 class Arrived:
     """A frame whose pixels are on the device, or on their way there."""
 
-    session: Session
+    session: FormatSession
     frame: AnyFrame
     slot: int
 
@@ -75,7 +75,7 @@ class _Slot:
     def __init__(self, memory: Memory) -> None:
         self.given = memory.pinned((1,), FRAME_INPUT).reshape(())
         self.graph: Graph | None = None
-        self.graph_key: tuple[int, ...] = ()  # the Choice's, when the graph was captured
+        self.graph_key: tuple[int, ...] = ()  # the Selector's, when the graph was captured
         self.done = Event()
 
     def forget_graph(self) -> None:
@@ -90,7 +90,7 @@ class _Slot:
         self.done.free()
 
 
-class Session:
+class FormatSession:
     """Everything for frames of one size, colour and kind."""
 
     def __init__(
@@ -101,10 +101,10 @@ class Session:
         settings: Settings,
         feedback: Feedback,
         stream: Stream,
-        choice: Callable[[Device, Pixels, Stream], Choice],
+        selector: Callable[[Device, Pixels, Stream], Selector],
     ) -> None:
         self.kind = kind_of(frame)
-        self.before: Session | None = None  # whose last frame may still be at work
+        self.before: FormatSession | None = None  # whose last frame may still be at work
         self._device, self._stream, self._feedback = device, stream, feedback
         self._anew = KEYFRAMES.index(anew)
         self._count = 0
@@ -114,8 +114,8 @@ class Session:
             undo.callback(memory.free)
             self._pixels = Pixels(device, geometry, frame.colour, frame.subsampled, settings, stream)
             undo.callback(self._pixels.free)
-            self._choice = choice(device, self._pixels, stream)
-            undo.callback(self._choice.free)
+            self._selector = selector(device, self._pixels, stream)
+            undo.callback(self._selector.free)
             self._staging = None if isinstance(frame, DeviceFrame) else Staging(device, memory, frame, SLOTS, stream)
             self._slots = [_Slot(memory) for _ in range(SLOTS)]
             for slot in self._slots:
@@ -144,23 +144,23 @@ class Session:
             self._launch(arrived, self._slots[arrived.slot])
 
     def _launch(self, arrived: Arrived, slot: _Slot) -> None:
-        self._choice.begin(arrived.frame, slot.given, self._stream)
+        self._selector.begin(arrived.frame, slot.given, self._stream)
         slot.given["interval"] = self._feedback.keyframe_interval or 0
         self._replay(arrived, slot)
-        self._choice.conclude(arrived.slot, self._stream)
+        self._selector.conclude(arrived.slot, self._stream)
         slot.done.record(self._stream.handle)
         self._count += 1
 
     def _replay(self, arrived: Arrived, slot: _Slot) -> None:
         """Enqueue the slot's graph, which is made where there is none yet."""
-        if slot.graph_key != self._choice.graph_key:
+        if slot.graph_key != self._selector.graph_key:
             slot.forget_graph()
-            slot.graph_key = self._choice.graph_key
+            slot.graph_key = self._selector.graph_key
 
         def enqueue(stream: Stream) -> None:
-            self._choice.enqueue(arrived.frame, slot.given, arrived.slot, stream)
+            self._selector.enqueue(arrived.frame, slot.given, arrived.slot, stream)
 
-        if slot.graph is None and self._choice.captures and self._count >= _FIRST_WITH_GRAPH:
+        if slot.graph is None and self._selector.captures and self._count >= _FIRST_WITH_GRAPH:
             slot.graph = captured(self._stream, enqueue)
         if slot.graph is None:
             enqueue(self._stream)
@@ -170,7 +170,7 @@ class Session:
     def finish(self, arrived: Arrived) -> Step | State:
         """Wait for the frame's work, and unpack what it has brought."""
         self._slots[arrived.slot].done.await_it()
-        return self._choice.finish(arrived.frame, arrived.slot)
+        return self._selector.finish(arrived.frame, arrived.slot)
 
     def forget_before(self) -> None:
         """Release the session before this one, whose last frame has been unpacked."""

@@ -29,7 +29,7 @@ class Record(NamedTuple):
     columns: list[NDArray[Any]]  # those of READ, one value per token
 
 
-class Outlet:
+class Readback:
     """Has room for ``room`` tokens. Copies to the host go into one of two slots."""
 
     def __init__(self, device: Device, memory: Memory, arrays: Arrays, settings: Settings, stream: Stream) -> None:
@@ -89,7 +89,7 @@ class Outlet:
         if self._on_host and self.patches is not None:
             driver.memcpy_dtoh_async(self._sampled[slot], self.patches.pointer, stream)
 
-    def hand_over(self, slot: int, stream: Stream) -> None:
+    def lend_patches(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of what stays on the device; this cannot be captured, for each frame has its own memory."""
         if self._pool is None or self.patches is None:
             return
@@ -104,12 +104,12 @@ class Outlet:
         header = _HEADER.unpack_from(copy)
         return Record(header, [np.frombuffer(copy, kind, header[0], offset) for kind, offset in self._columns])
 
-    def on_host(self, slot: int, count: int) -> NDArray[np.uint8] | None:
+    def host_patches(self, slot: int, count: int) -> NDArray[np.uint8] | None:
         """A copy of the patches that have arrived: uint8[count, PATCH, PATCH, 3]."""
         return self._sampled[slot][:count].copy() if self._on_host else None
 
-    def on_device(self, slot: int, count: int) -> DeviceTensor | None:
-        """The patches that were handed over, the same."""
+    def device_patches(self, slot: int, count: int) -> DeviceTensor | None:
+        """The patches that were lent, the same."""
         surface, self._surfaces[slot] = self._surfaces[slot], None
         return None if surface is None else DeviceTensor(surface, (count, PATCH, PATCH, 3), self._device.index)
 

@@ -30,7 +30,7 @@ class _Slot:
     levels: Levels
 
 
-class HandOver:
+class StateReadback:
     """Copies each frame's pixels, levels and channels into one of several slots, and makes States of them."""
 
     def __init__(self, memory: Memory, pixels: PixelState, plan: StreamPlan, slots: int, stream: Stream) -> None:

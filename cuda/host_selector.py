@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.hand_over import HandOver
 from foveate.cuda.patches import PatchesOnDevice
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
+from foveate.cuda.state_readback import StateReadback
 from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.plan import StreamPlan
@@ -47,8 +47,8 @@ def lacking_on_device(plan: StreamPlan) -> str | None:
     return f"there are no kernels for the channel {optional[0]!r}" if optional else None
 
 
-class OnHost:
-    """See session.Choice. Of the channels that are kept on the Grid, only edge_distance gets into the textures."""
+class HostSelector:
+    """A format_session.Selector. Of the channels on the Grid, only edge_distance gets into the textures."""
 
     graph_key: Final = ()
 
@@ -58,15 +58,15 @@ class OnHost:
         self._grid_layers = GridLayers(device, pixels.state, pixels.stack, {}, 0)
         self._memory = Memory(device)
         try:
-            self._hand_over = HandOver(self._memory, pixels.state, plan, slots, stream)
+            self._readback = StateReadback(self._memory, pixels.state, plan, slots, stream)
         except BaseException:
             self._memory.free()
             raise
 
     @property
     def captures(self) -> bool:
-        """See HandOver.captures."""
-        return self._hand_over.captures
+        """See StateReadback.captures."""
+        return self._readback.captures
 
     def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
         """Nothing that is fed in matters before the Cascade."""
@@ -77,14 +77,14 @@ class OnHost:
         self._pixels.enqueue(stream)
         self._pixels.layers.enqueue(stream)
         self._grid_layers.enqueue(stream)
-        self._hand_over.enqueue(frame.index, slot, stream)
+        self._readback.enqueue(frame.index, slot, stream)
 
     def conclude(self, slot: int, stream: Stream) -> None:
         """Nothing stays on the device."""
 
     def finish(self, frame: AnyFrame, slot: int) -> State:
         """What the Cascade reads of the frame; its levels stay until the slot's next frame."""
-        return self._hand_over.state(frame, slot)
+        return self._readback.state(frame, slot)
 
     def free(self) -> None:
         """Give all memory back. Nothing enqueued may still run."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foveate.cuda import on_host
+from foveate.cuda import host_selector
 from foveate.cuda.engine import CudaEngine
 from foveate.pipeline import open_stream
 from foveate.pipeline.cascade.feedback import Feedback
@@ -227,7 +227,7 @@ def test_patches_for_the_device_leave_the_host_where_it_did_not_ask(
         def close(self) -> None:
             Kept.closed += 1
 
-    monkeypatch.setattr(on_host, "PatchesOnDevice", Kept)
+    monkeypatch.setattr(host_selector, "PatchesOnDevice", Kept)
     wanted: dict[str, Any] = {"allocation": {"strategy": "soft"}, "budget": 30}
     frames = read(samples / "tree.mp4", 4)
     expected = list(

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.frame_kernels import FrameKernels
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.pixels.pixels import Pixels
-from foveate.cuda.work import Work
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.plan import StreamPlan
@@ -21,8 +21,8 @@ from foveate.pipeline.selection import Step
 GivenFlow = Callable[[int], Flow | None]
 
 
-class OnDevice:
-    """See session.Choice. With queries the host may look into a frame on the way, so that nothing can be captured."""
+class DeviceSelector:
+    """A format_session.Selector. With queries the host may look into a frame, so nothing can be captured."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class OnDevice:
         """``debt`` is as Cascade's. Raises EngineError where the card is full."""
         self._cascade = Cascade(device, pixels.state, plan, feedback, stream, flow, debt)
         try:
-            self._work = Work(device, pixels, self._cascade)
+            self._kernels = FrameKernels(device, pixels, self._cascade)
         except BaseException:
             self._cascade.free()
             raise
@@ -59,11 +59,11 @@ class OnDevice:
 
     def enqueue(self, frame: AnyFrame, given: NDArray[np.void], slot: int, stream: Stream) -> None:
         """All of the frame's work, up to the copies into ``slot``."""
-        self._work.enqueue(given, slot, stream, frame)
+        self._kernels.enqueue(given, slot, stream, frame)
 
     def conclude(self, slot: int, stream: Stream) -> None:
-        """See Cascade.hand_over."""
-        self._cascade.hand_over(slot, stream)
+        """See Cascade.lend_patches."""
+        self._cascade.lend_patches(slot, stream)
 
     def finish(self, frame: AnyFrame, slot: int) -> Step:
         """The frame's Selection."""
