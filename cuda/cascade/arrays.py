@@ -24,7 +24,7 @@ MAPS: Final = (
     "cluster_size",
     "since",
 )
-"""Order of the carried maps: enum Map of carry.cu. ``since`` holds int32: frames since the cell was computed."""
+"""Order of the warped maps: enum Map of carry.cu. ``since`` holds int32: frames since the cell was computed."""
 
 CARRY_THREADS: Final = 256
 """Of a block of carry.cu, one for each cell of a unit: THREADS there."""
@@ -71,7 +71,7 @@ class Arrays:
     record: DeviceArray  # uint8: header and columns, as they are copied to the host
     tokens: DeviceArray  # TOKEN[most]
 
-    def carried(self, name: str) -> DeviceArray:
+    def warped(self, name: str) -> DeviceArray:
         """float32[turns, grid] of one of MAPS."""
         return self.maps.part(MAPS.index(name))
 
@@ -92,7 +92,7 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
         choice=memory.array("choice", (), CHOICE, stream),
         fed=memory.array("fed", (1,), np.int32, stream),
         gazing=memory.array("gazing", (1,), np.int32, stream),
-        maps=floats("carried maps", len(MAPS), TURNS, *grid),
+        maps=floats("warped maps", len(MAPS), TURNS, *grid),
         fine_before=floats("picture before", *side),
         coarse_before=floats("cells before", *grid),
         flow=floats("flow", 3, *grid),
@@ -149,8 +149,8 @@ class ReaderArrays:
     seen: DeviceArray  # uint8[grid]: 1 + the LOD at which the reader saw the cell last, and PAINTED; 0: it never did
     stale: DeviceArray  # uint8[tiles]: painted since the last comparison
     error: DeviceArray  # float32[grid]
-    left: DeviceArray  # float32[levels, grid]: error with which a token of LOD 1, 2 ... left the cell; 0: none is known
-    marked: DeviceArray  # float32[grid]: the greatest participation since the reader saw the cell last
+    residual: DeviceArray  # float32[levels, grid]: error after a token of LOD 1, 2 ... was shown; 0: unknown
+    peak: DeviceArray  # float32[grid]: the greatest participation since the reader saw the cell last
 
 
 def allocate_reader(memory: Memory, pixels: PixelState, stream: Stream) -> ReaderArrays:
@@ -166,6 +166,6 @@ def allocate_reader(memory: Memory, pixels: PixelState, stream: Stream) -> Reade
         memory.array("seen", geometry.grid, np.uint8, stream),
         memory.array("stale", geometry.tiles, np.uint8, stream),
         memory.array("reader's error", geometry.grid, np.float32, stream),
-        memory.array("errors left by tokens", (geometry.top(1), *geometry.grid), np.float32, stream),
-        memory.array("marked cells", geometry.grid, np.float32, stream),
+        memory.array("residual errors", (geometry.top(1), *geometry.grid), np.float32, stream),
+        memory.array("peak participation", geometry.grid, np.float32, stream),
     )

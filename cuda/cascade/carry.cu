@@ -40,8 +40,8 @@ struct Carry {
     const float* errors;        // [4][cells], of levels 1..4
     const float* reader_error;  // [cells]: of what the reader holds; null: it holds nothing
     const u8* seen;             // [cells]: 1 + the LOD at which the reader saw the cell last; 0: never
-    const float* left;          // [levels][cells]: error with which a token of LOD 1, 2 ... left the cell; with the reader
-    float* marked;              // [cells]: the greatest participation since the reader saw the cell last
+    const float* residual;      // [levels][cells]: error after a token of LOD 1, 2 ... was shown; null: no reader
+    float* peak;                // [cells]: the greatest participation since the reader saw the cell last
     const float* participation; // [cells]; null: there is no query
     float* kept;                // [units]: weighted error of no token
     float* leaf1;               // [nodes of level 1]: weighted error of one token
@@ -187,10 +187,10 @@ __device__ inline float error_weight(float participation)
 // Factor for the error where the reader may still see a matching object that has left.
 __device__ inline float stale_weight(const Carry& p, const Cell& cell, float participation)
 {
-    float marked = fmaxf(p.marked[cell.index], participation);
-    p.marked[cell.index] = marked;
-    if (!p.pending[cell.index]) marked = 0.0f;
-    return fmaxf(error_weight(marked) / error_weight(participation), 1.0f);
+    float peak = fmaxf(p.peak[cell.index], participation);
+    p.peak[cell.index] = peak;
+    if (!p.pending[cell.index]) peak = 0.0f;
+    return fmaxf(error_weight(peak) / error_weight(participation), 1.0f);
 }
 
 // The weights of a cell's errors; `weight` is the one that follows from its score.
@@ -211,23 +211,23 @@ __device__ inline float hidden_share(int lod)
     return (float)(lod <= 2 ? lod : lod == 3 ? 6 : 22 + 16 * (lod - TOP));
 }
 
-// The cell's error at a level above 0 with the query prior; it is at least `left`, see pipeline/cpu/reader.py.
-__device__ inline float error_with_prior(const Carry& p, float error, float left, int level, const ErrorWeights& weights)
+// The cell's error at a level above 0 with the query prior; it is at least `residual`, see pipeline/cpu/reader.py.
+__device__ inline float error_with_prior(const Carry& p, float error, float residual, int level, const ErrorWeights& weights)
 {
-    error = fmaxf(error, left);
+    error = fmaxf(error, residual);
     return p.participation ? fmaxf(error - weights.ignored, 0.0f) + weights.hidden * hidden_share(level) : error;
 }
 
-// The error with which tokens of a level or a finer one left the cell at most; `finer`: those of finer ones.
-__device__ inline float left_by(const Carry& p, const Cell& cell, int level, float finer)
+// The greatest residual error of tokens of a level or a finer one; `finer`: that of the finer ones.
+__device__ inline float residual_at(const Carry& p, const Cell& cell, int level, float finer)
 {
-    return p.left && level ? fmaxf(finer, p.left[(level - 1) * cell.count + cell.index]) : finer;
+    return p.residual && level ? fmaxf(finer, p.residual[(level - 1) * cell.count + cell.index]) : finer;
 }
 
 // The cell's error at a level; at level 0, that of what the reader holds.
-__device__ inline float error_of(const Carry& p, const Cell& cell, int level, float left, const ErrorWeights& weights)
+__device__ inline float error_of(const Carry& p, const Cell& cell, int level, float residual, const ErrorWeights& weights)
 {
-    if (level) return error_with_prior(p, p.errors[(level - 1) * cell.count + cell.index], left, level, weights);
+    if (level) return error_with_prior(p, p.errors[(level - 1) * cell.count + cell.index], residual, level, weights);
     if (!p.reader_error) return UNSEEN;
     float error = p.reader_error[cell.index];
     if (!p.participation) return error;
@@ -313,10 +313,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     int valid = 1;
     ErrorWeights weights = {};
     if (cell.exists) weights = weigh(p, frame, cell, &valid);
-    float left = 0.0f;
+    float residual = 0.0f;
     for (int level = 0; level <= TOP; level++) {
-        if (cell.exists) left = left_by(p, cell, level, left);
-        float error = cell.exists ? error_of(p, cell, level, left, weights) : 0.0f;
+        if (cell.exists) residual = residual_at(p, cell, level, residual);
+        float error = cell.exists ? error_of(p, cell, level, residual, weights) : 0.0f;
         float sum = over_unit(error * weights.weight, grid.merge);
         if (threadIdx.x % each == 0) products[level][unit] = sum;
     }
@@ -382,13 +382,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
     ErrorWeights weights = {};
     if (cell.exists) weights = error_weights_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
-    float left = 0.0f;
-    for (int level = 1; cell.exists && level <= TOP; level++) left = left_by(p, cell, level, left);
+    float residual = 0.0f;
+    for (int level = 1; cell.exists && level <= TOP; level++) residual = residual_at(p, cell, level, residual);
     float painted = cell.exists ? p.errors[(TOP - 1) * cell.count + cell.index] : 0.0f;
     for (int level = TOP + 1; level <= grid.top; level++) {
-        if (cell.exists) left = left_by(p, cell, level, left);
+        if (cell.exists) residual = residual_at(p, cell, level, residual);
         if (cell.exists) painted += further_error(p, cell, level);
-        float error = cell.exists ? error_with_prior(p, painted, left, level, weights) : 0.0f;
+        float error = cell.exists ? error_with_prior(p, painted, residual, level, weights) : 0.0f;
         float sum = over_unit(error * weights.weight, grid.merge);
         if (threadIdx.x % each == 0) products[threadIdx.x / each] = sum;
         float share = tree_sum(products, units);

@@ -18,7 +18,7 @@ const int PAINTED = 0x80;  // bit of what the reader has seen of a cell: since t
 struct Choice {
     int low, step;   // the next round tries the prices low, low + step, ...
     int ticket;      // blocks of a round that have counted
-    int turn;        // which half of the carried maps was written last
+    int turn;        // which half of the warped maps was written last
     int recomputed;  // cells inside the picture whose maps were not reused
     int price;       // index of the price that was chosen
 };
@@ -50,7 +50,7 @@ struct Header {
     int number;      // FrameState's
     int price;       // index of the one that was chosen
     int debt;        // tokens spent beyond the average, behind this frame; see pipeline/cascade/rate.py
-    int turn;        // the half of the carried maps that is this frame's
+    int turn;        // the half of the warped maps that is this frame's
 };
 
 // Which part of a grid holds the picture, and how its units make quadtrees.

@@ -213,9 +213,9 @@ class Cascade:
     def channels(self) -> dict[str, DeviceArray]:
         """The channels kept here, by name: float32[grid], or float32[turns, grid] of which one is this frame's."""
         arrays = self._arrays
-        carried: dict[str, DeviceArray] = {name: arrays.carried(name) for name in MAPS if name in BY_NAME}
+        warped: dict[str, DeviceArray] = {name: arrays.warped(name) for name in MAPS if name in BY_NAME}
         own = {"eccentricity": arrays.eccentricity, "gaze": arrays.gaze, "prev_attention": arrays.prev_attention}
-        return {**carried, **own, **(self.device_query.channels() if self.device_query else {})}
+        return {**warped, **own, **(self.device_query.channels() if self.device_query else {})}
 
     @property
     def graph_key(self) -> tuple[int, int]:

@@ -31,7 +31,7 @@ class Clusters:
         matrix, offsets = matrix_of(pixels.colour)
         unit = place_unit((rows, columns))
         greatest = max(_GREATEST_LAB, max(rows, columns) * unit)
-        maps = {name: [arrays.carried(name).part(turn) for turn in range(2)] for name in MAPS}
+        maps = {name: [arrays.warped(name).part(turn) for turn in range(2)] for name in MAPS}
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._kernel = program.kernel("clusters")
         self._parameters = program.parameters(

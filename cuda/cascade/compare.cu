@@ -15,8 +15,8 @@ struct Compare {
     u8* stale;            // [tiles]: painted since the last comparison
     u8* seen;             // [cells]: 1 + the LOD at which the reader saw the cell last, and PAINTED; 0: never
     float* error;         // [cells]: squared error, 8-bit units, summed over the cell's pixels
-    float* left;          // [levels][cells]: error with which a token of LOD 1, 2 ... left the cell; 0: none is known
-    float* marked;        // [cells]: the greatest participation since the reader saw the cell last
+    float* residual;      // [levels][cells]: error after a token of LOD 1, 2 ... was shown; 0: unknown
+    float* peak;          // [cells]: the greatest participation since the reader saw the cell last
     const u8* pixels[3];  // Y, Cb, Cr of the texture's base, whole tiles
     const u8* reader[3];  // the same of the reader's picture
     int base[3];          // level of each plane's base
@@ -47,27 +47,27 @@ __device__ inline void add_plane(const Compare& p, int index, int tile_row, int 
 }
 
 // Whether a tile changed in the frame before, and not in this one.
-__device__ inline int has_rested(const Compare& p, int row, int column)
+__device__ inline int has_settled(const Compare& p, int row, int column)
 {
     if (row < 0 || column < 0 || row >= p.tile_rows || column >= p.tile_columns) return 0;
     int changed = p.changed[row * p.tile_columns + column], age = p.age[2 * row * (2 * p.tile_columns) + 2 * column];
     return !changed & !age;
 }
 
-// What tokens left of this cell is known until it changes, or a change in one of the tiles that touch it ends, whose
-// samples a token's rim mixes in.
-__device__ inline void note(const Compare& p, int row, int column, int part, int cell)
+// A residual error holds until the cell changes, or until a change in one of the tiles that touch it ends, whose samples
+// the enlarged token mixes in.
+__device__ inline void update_residuals(const Compare& p, int row, int column, int part, int cell)
 {
     int count = 4 * p.tile_rows * p.tile_columns, changed = p.changed[row * p.tile_columns + column];
     int down = part / 2 ? 1 : -1, across = part % 2 ? 1 : -1;
-    int seen = p.seen[cell], rested = has_rested(p, row + down, column) | has_rested(p, row, column + across) |
-                                      has_rested(p, row + down, column + across);  // all are fetched at once
-    if (p.frame->forgets || changed || rested)
-        for (int level = 0; level < p.levels; level++) p.left[level * count + cell] = 0.0f;
+    int seen = p.seen[cell], settled = has_settled(p, row + down, column) | has_settled(p, row, column + across) |
+                                       has_settled(p, row + down, column + across);  // all are fetched at once
+    if (p.frame->forgets || changed || settled)
+        for (int level = 0; level < p.levels; level++) p.residual[level * count + cell] = 0.0f;
     if (!(seen & PAINTED)) return;
     int lod = (seen & ~PAINTED) - 1;
     p.seen[cell] = 1 + lod;
-    if (lod && !changed) p.left[(lod - 1) * count + cell] = p.error[cell];
+    if (lod && !changed) p.residual[(lod - 1) * count + cell] = p.error[cell];
 }
 
 // The squared error of a cell between two pictures of the same that differ by the frame's noise.
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant_
     int cell = (2 * row + threadIdx.x / 2) * (2 * p.tile_columns) + 2 * column + threadIdx.x % 2;
     int painted = p.stale[tile];
     if (!(painted || p.written[tile])) {
-        if (threadIdx.x < 4) note(p, row, column, threadIdx.x, cell);
+        if (threadIdx.x < 4) update_residuals(p, row, column, threadIdx.x, cell);
         return;
     }
     if (threadIdx.x < 12) sums[threadIdx.x / 4][threadIdx.x % 4] = 0;
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant_
     if (threadIdx.x >= 4) return;
     if (p.frame->forgets) {
         p.seen[cell] = 0;
-        p.marked[cell] = 0.0f;
+        p.peak[cell] = 0.0f;
     }
     float total = 0.0f;
     for (int i = 0; i < 3; i++) {
@@ -107,6 +107,6 @@ extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant_
     // A keyframe writes the noise of another frame. It is not worth a token: that only exchanges one noise for another.
     int same = !painted && !p.changed[tile] && fabsf(error - before) <= noise_error(p);
     p.error[cell] = same ? before : error;
-    note(p, row, column, threadIdx.x, cell);
+    update_residuals(p, row, column, threadIdx.x, cell);
     if (threadIdx.x == 0) p.stale[tile] = 0;
 }

@@ -15,7 +15,7 @@ _THREADS = 256
 
 
 class Compare:
-    """Brings ``reader.error`` and ``reader.left`` up to date; the CPU's is pipeline.cpu.reader.Reader.compare."""
+    """Brings ``reader.error`` and ``reader.residual`` up to date; the CPU's is pipeline.cpu.reader.Reader.compare."""
 
     def __init__(
         self, device: Device, pixels: PixelState, arrays: Arrays, reader: ReaderArrays, change: ChangeSettings
@@ -33,15 +33,15 @@ class Compare:
             stale=reader.stale,
             seen=reader.seen,
             error=reader.error,
-            left=reader.left,
-            marked=reader.marked,
+            residual=reader.residual,
+            peak=reader.peak,
             pixels=[plane.levels[0] for plane in pixels.planes],
             reader=reader.planes,
             base=[plane.base for plane in pixels.planes],
             tile_rows=rows,
             tile_columns=columns,
             span_columns=pixels.geometry.span[1],
-            levels=reader.left.shape[0],
+            levels=reader.residual.shape[0],
             noise=change.noise,
             most=MOST,
             per_square=PER_SQUARE,

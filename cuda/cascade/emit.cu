@@ -29,7 +29,7 @@ struct Emit {
     const float* upper[3];     // of the levels above TOP, see upper.cu
     u8* reader[3];             // the reader's picture over the span; null: it keeps nothing
     u8* seen;                  // [cells]: PAINTED, and 1 + the LOD of the token; 0: none was ever given there
-    float* marked;             // [cells]: the greatest participation since; this frame's is the first
+    float* peak;               // [cells]: the greatest participation since; this frame's is the first
     u8* stale;                 // [tiles]
     u8* patches;               // [tokens][16][16][3], RGB; null: not asked for
     Grid grid;
@@ -242,7 +242,7 @@ template <int UPPER> __device__ inline void mark(const Emit& p, const Token& tok
         for (int x = threadIdx.x % SIDE; x < under.columns; x += UPPER ? SIDE : ONCE) {
             int row = under.top + y, column = under.left + x, cell = row * grid.columns + column;
             p.seen[cell] = PAINTED | (1 + token.lod);
-            if (p.participation) p.marked[cell] = p.participation[cell];
+            if (p.participation) p.peak[cell] = p.participation[cell];
             p.stale[(row / 2) * (grid.columns / 2) + column / 2] = 1;
         }
 }

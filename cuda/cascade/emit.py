@@ -32,7 +32,7 @@ class Emit:
         settings: Settings,
     ) -> None:
         matrix, offsets = matrix_of(pixels.colour)
-        fixation = arrays.carried("fixation")
+        fixation = arrays.warped("fixation")
         self._blocks = 0, _SLICES if reader else 1
         self._record = arrays.record.pointer
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
@@ -56,7 +56,7 @@ class Emit:
             upper=arrays.upper.samples,
             reader=reader.planes if reader else None,
             seen=reader.seen if reader else None,
-            marked=reader.marked if reader else None,
+            peak=reader.peak if reader else None,
             stale=reader.stale if reader else None,
             patches=None,
             grid=grid_of(pixels.geometry, settings.allocation.merge),

@@ -78,11 +78,11 @@ class Maps:
 
 def _sources(pixels: PixelState, arrays: Arrays) -> dict[str, DeviceArray]:
     """Device arrays by name; those of MAPS hold both turns."""
-    carried = {name: arrays.carried(name) for name in MAPS}
+    warped = {name: arrays.warped(name) for name in MAPS}
     local = {name: pixels.channel(name) for name in GRID_CHANNELS}
     own = {"score": arrays.scores.part(0), "eccentricity": arrays.eccentricity, "gaze": arrays.gaze}
     planes = dict(zip(_PLANES, pixels.colours, strict=True))
-    return {**carried, **local, **own, **planes, "prev_attention": arrays.prev_attention}
+    return {**warped, **local, **own, **planes, "prev_attention": arrays.prev_attention}
 
 
 def _answered(name: str) -> bool:

@@ -230,11 +230,11 @@ class _Cascade:
         update, levels, settings = state.update, state.levels, self._settings
         kept, errors = None, upper.errors(state.errors)
         if self._reader is not None and update.forgets:
-            self._reader.forget()  # nothing is known, so this frame covers the picture by itself
+            self._reader.reset()  # nothing is known, so this frame covers the picture by itself
         elif self._reader is not None:
             noise = noise_error(settings.change, update.noise)
             kept = self._reader.compare(levels, update.written, update.changed, noise)
-            errors = self._reader.known(errors)
+            errors = self._reader.with_residuals(errors)
         score = scored.scores.score
         weighs = settings.score.weighs(settings.allocation.strategy, fed.gaze is not None)
         weight = np.float32(settings.score.floor) + score if weighs else np.ones_like(score)
@@ -245,7 +245,7 @@ class _Cascade:
             prior = state.errors[0], hidden_error(participation, weight), participation
             errors = errors_with_prior(errors, *prior)
             if self._reader is not None and kept is not None:
-                stale = stale_weight(self._reader.marked(participation), participation)
+                stale = stale_weight(self._reader.peak_participation(participation), participation)
                 kept = reader_error_with_prior(kept, self._reader.lod, stale, *prior)
         problem = Problem(
             self._geometry,

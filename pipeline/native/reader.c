@@ -1,8 +1,8 @@
-/* How wrong the reader's picture is: squared errors per cell, and those that showing it at a LOD left. */
+/* Errors of the reader's picture: squared errors per cell, and the residual errors after a token was shown. */
 
 #include "native.h"
 
-/* The differences are kept first: sums of products of 16-bit numbers that lie in a row become one instruction. */
+/* Differences are stored first, so that the compiler vectorises the sum of products of 16-bit numbers. */
 INLINE uint32_t squares(const uint8_t *a, int64_t a_stride, const uint8_t *b, int64_t b_stride, int32_t side)
 {
     int16_t apart[CELL * CELL];
@@ -42,7 +42,7 @@ EXPORT void reader_error(const Plane shown[3], const Plane truth[3], const int32
         }
 }
 
-/* Whether any of the three tiles that touch the cell from beside is set in ``mask``; a token's rim reaches as far. */
+/* Whether any of the three other tiles that touch the cell is set in ``mask``; enlarging a token reads that far. */
 static int beside(const uint8_t *mask, int32_t row, int32_t column, int32_t rows, int32_t columns)
 {
     int32_t y = row / CELLS_PER_TILE, x = column / CELLS_PER_TILE;
@@ -52,26 +52,27 @@ static int beside(const uint8_t *mask, int32_t row, int32_t column, int32_t rows
            (within_y && within_x && mask[other_y * columns + other_x]);
 }
 
-/* Keeps ``left`` float32[levels, grid] up to date: the error with which a token of LOD 1, 2 ... left each cell, 0 where
-   none did since its pixels, or those at its rim, changed. ``changed`` and ``rested`` are uint8[tiles]: those that
-   changed now, and those that changed in the frame before and not now. ``painted`` uint8[grid] marks the cells painted
-   since the last call, at ``lod``, and is cleared; ``outdated`` uint8[grid] those that changed since they were. */
-EXPORT void reader_note(const uint8_t *changed, const uint8_t *rested, const uint8_t *lod, const float *error, int32_t rows,
-                        int32_t columns, uint8_t *painted, uint8_t *outdated, float *left, int32_t levels)
+/* Updates ``residual`` float32[levels, grid]: the error of each cell after a token of LOD 1, 2 ... was shown there, 0 where
+   none was since its pixels, or those around it, changed. ``changed`` and ``settled`` are uint8[tiles]: those that changed
+   in this frame, and those that changed in the previous frame but not in this one. ``painted`` uint8[grid] marks cells
+   painted at ``lod`` since the last call, and is cleared; ``outdated`` uint8[grid], cells that changed since painted. */
+EXPORT void reader_residuals(const uint8_t *changed, const uint8_t *settled, const uint8_t *lod, const float *error,
+                             int32_t rows, int32_t columns, uint8_t *painted, uint8_t *outdated, float *residual,
+                             int32_t levels)
 {
     int64_t count = (int64_t)rows * columns;
     int32_t tile_rows = rows / CELLS_PER_TILE, tile_columns = columns / CELLS_PER_TILE;
     for (int32_t row = 0; row < rows; row++)
         for (int32_t column = 0; column < columns; column++) {
             int64_t at = (int64_t)row * columns + column;
-            int anew = changed[(row / CELLS_PER_TILE) * tile_columns + column / CELLS_PER_TILE];
-            if (anew || beside(rested, row, column, tile_rows, tile_columns))
-                for (int32_t level = 0; level < levels; level++) left[level * count + at] = 0.0f;
+            int is_changed = changed[(row / CELLS_PER_TILE) * tile_columns + column / CELLS_PER_TILE];
+            if (is_changed || beside(settled, row, column, tile_rows, tile_columns))
+                for (int32_t level = 0; level < levels; level++) residual[level * count + at] = 0.0f;
             if (painted[at]) {
-                if (lod[at] && lod[at] <= levels && !anew) left[(lod[at] - 1) * count + at] = error[at];
+                if (lod[at] && lod[at] <= levels && !is_changed) residual[(lod[at] - 1) * count + at] = error[at];
                 outdated[at] = 0;
             }
-            outdated[at] |= (uint8_t)anew;
+            outdated[at] |= (uint8_t)is_changed;
             painted[at] = 0;
         }
 }

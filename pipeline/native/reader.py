@@ -1,4 +1,4 @@
-"""Calls reader.c: how wrong the reader's picture is."""
+"""Calls reader.c: errors of the reader's picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _reader_error = kernel(
     "reader_error",
     POINTER, POINTER, POINTER, POINTER, POINTER, ctypes.c_float, _INT, _INT, POINTER, POINTER,
 )  # fmt: skip
-_reader_note = kernel("reader_note", POINTER, POINTER, POINTER, POINTER, _INT, _INT, POINTER, POINTER, POINTER, _INT)
+_reader_residuals = kernel("reader_residuals", *[POINTER] * 4, _INT, _INT, *[POINTER] * 3, _INT)
 _Planes = Sequence[NDArray[np.uint8]]
 
 
@@ -51,24 +51,25 @@ def reader_error(
     _reader_error(*both, *counts, seen_at, unseen, rows, columns, mask, error_at)
 
 
-def note_shown(
+def update_residuals(
     changed: Mask,
-    rested: Mask,
+    settled: Mask,
     lod: NDArray[np.uint8],
     error: NDArray[np.float32],
     geometry: Geometry,
     painted: Mask,
     outdated: Mask,
-    left: NDArray[np.float32],
+    residual: NDArray[np.float32],
 ) -> None:
-    """Update ``left``, float32[levels, grid], the error with which a token of LOD 1, 2 ... left each cell, and
+    """Update ``residual``, float32[levels, grid], the error after a token of LOD 1, 2 ... was shown, and
     ``outdated``, bool[grid], the cells that changed since they were painted; clear ``painted``, bool[grid].
 
-    ``changed`` and ``rested`` are bool[tiles]: those that changed now, and those that did in the frame before and not
-    now. A change of a cell, or one beside it that has ended, makes its entries of ``left`` 0. See reader.c.
+    ``changed`` and ``settled`` are bool[tiles]: those that changed in this frame, and those that changed in the
+    previous frame but not in this one. A change of a cell, or the end of a change beside it, resets its residuals.
     """
     grid, rows, columns = geometry.grid, *geometry.grid
-    tiles = (address(mask, np.bool_, geometry.tiles) for mask in (changed, rested))
+    tiles = (address(mask, np.bool_, geometry.tiles) for mask in (changed, settled))
     cells = (address(mask, np.bool_, grid) for mask in (painted, outdated))
-    held = address(lod, np.uint8, grid), address(error, np.float32, grid)
-    _reader_note(*tiles, *held, rows, columns, *cells, address(left, np.float32, (len(left), *grid)), len(left))
+    shown = address(lod, np.uint8, grid), address(error, np.float32, grid)
+    levels = len(residual)
+    _reader_residuals(*tiles, *shown, rows, columns, *cells, address(residual, np.float32, (levels, *grid)), levels)

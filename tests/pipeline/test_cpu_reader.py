@@ -120,7 +120,7 @@ def test_what_is_written_later_counts_against_the_reader(scene):
     assert (error[2:4, 4:6] > 0).all()
     error[2:4, 4:6] = 0
     assert not error.any()
-    reader.forget()
+    reader.reset()
     assert (reader.compare(levels, nothing, nothing) == UNSEEN).all()
 
 
@@ -167,11 +167,11 @@ def test_what_a_token_left_is_known_until_its_cell_changes_or_a_change_beside_it
     nothing, beside = masked(geometry), masked(geometry, (0, 2))
     guessed = tuple(np.full(geometry.grid, value, np.float32) for value in (1, 2, 3, 4))
     reader.paint(levels, NONE, tokens((2, 0, 0)))
-    for before, each in zip(guessed, reader.known(guessed), strict=True):
+    for before, each in zip(guessed, reader.with_residuals(guessed), strict=True):
         np.testing.assert_array_equal(each, before)  # not compared yet
     error = reader.compare(levels, nothing, nothing).copy()
     assert (error[:4, :4] > 4).all()  # random noise
-    finest, *coarser = reader.known(guessed)
+    finest, *coarser = reader.with_residuals(guessed)
     assert (finest == 1).all()
     for each, guess in zip(coarser, (2, 3, 4), strict=True):
         np.testing.assert_array_equal(each[:4, :4], error[:4, :4])
@@ -180,15 +180,15 @@ def test_what_a_token_left_is_known_until_its_cell_changes_or_a_change_beside_it
 
     for _ in range(3):  # as long as it changes, nothing is gained by another look at its rim
         reader.compare(levels, beside, beside)
-        assert (reader.known(guessed)[1][:4, :4] == error[:4, :4]).all()
+        assert (reader.with_residuals(guessed)[1][:4, :4] == error[:4, :4]).all()
     reader.compare(levels, nothing, nothing)
-    again = reader.known(guessed)[1]
+    again = reader.with_residuals(guessed)[1]
     assert (again[:3, 3] == 2).all()  # rows 0 and 1 beside it, row 2 at its corner
     assert again[3, 3] == error[3, 3]
     assert (again[:4, :3] == error[:4, :3]).all()
 
     reader.compare(levels, nothing, masked(geometry, (1, 0)))
-    assert (reader.known(guessed)[1][2:4, :2] == 2).all()
+    assert (reader.with_residuals(guessed)[1][2:4, :2] == 2).all()
 
 
 def test_what_a_coarser_token_left_is_known_beside_what_a_finer_one_did(scene):
@@ -199,7 +199,7 @@ def test_what_a_coarser_token_left_is_known_beside_what_a_finer_one_did(scene):
         reader.paint(levels, NONE, tokens((lod, 0, 0)))
         errors.append(reader.compare(levels, nothing, nothing)[0, 0].item())
     assert errors[0] != errors[1]
-    known = [each[0, 0] for each in reader.known([np.zeros(geometry.grid, np.float32)] * 4)]
+    known = [each[0, 0] for each in reader.with_residuals([np.zeros(geometry.grid, np.float32)] * 4)]
     assert known == [errors[1], errors[1], max(errors), max(errors)]
 
 
@@ -209,14 +209,14 @@ def test_the_reader_remembers_what_a_query_marked_since_it_looked_where_that_cha
     none, nothing, changed = np.zeros_like(rising), masked(geometry), masked(geometry, (1, 1))
     reader.paint(levels, NONE, tokens((1, 1, 1), (0, 6, 6)), none)
     reader.compare(levels, nothing, nothing)
-    assert not reader.marked(rising).any()  # nothing has changed
+    assert not reader.peak_participation(rising).any()  # nothing has changed
     reader.compare(levels, changed, changed)
-    marked = reader.marked(none)
+    marked = reader.peak_participation(none)
     assert (marked[2:4, 2:4] == rising[2:4, 2:4]).all()
     assert np.count_nonzero(marked) == 4
     reader.paint(levels, NONE, tokens((0, 2, 2)), none)
     reader.compare(levels, nothing, nothing)
     marked[2, 2] = 0
-    assert (reader.marked(none) == marked).all()
-    reader.forget()
-    assert not reader.marked(none).any()
+    assert (reader.peak_participation(none) == marked).all()
+    reader.reset()
+    assert not reader.peak_participation(none).any()
