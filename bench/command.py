@@ -11,15 +11,15 @@ from rich.text import Text
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from foveate.bench.case import Case, Memory, RedCheckError, cases_of, file_clips
-from foveate.bench.clips import cache_folder, default_clips
-from foveate.bench.compare import compare
+from foveate.bench.clips.samples import cache_folder, default_clips
 from foveate.bench.entry import check_folders, check_least
-from foveate.bench.record import hand_out, origin
+from foveate.bench.records.compare import compare
+from foveate.bench.records.table import print_record, standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.report.page import report, write_page
-from foveate.bench.speed import STATISTIC, bench_case
+from foveate.bench.speed.turns import STATISTIC, bench_case
 from foveate.bench.suites.suite import SuiteName, run_suite
 from foveate.bench.suites.told import print_suite
-from foveate.bench.table import print_record, standard_error
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.presets import load_preset

@@ -1,4 +1,4 @@
-"""Imports point one way: between the rooms, and between the layers inside pipeline and cuda."""
+"""Imports point one way: between the rooms, and between the layers inside pipeline, cuda and bench."""
 
 from __future__ import annotations
 
@@ -46,6 +46,25 @@ CUDA = (
 )
 """Layers of cuda, lowest first."""
 
+BENCH = (
+    ("what is measured", "case"),
+    ("command lines", "entry"),
+    ("records", "records"),
+    ("clips", "clips"),
+    ("generated scenes", "scenes"),
+    ("the reader's picture", "reader"),
+    ("other ways to choose tokens", "peers"),
+    ("speed", "speed"),
+    ("measurements on the GPU", "gpu"),
+    ("measurements", "cases"),
+    ("suites", "suites"),
+    ("pages", "figures report"),
+    ("foveate bench", "__init__ command"),
+)
+"""Layers of bench, lowest first."""
+
+TABLES = {"pipeline": PIPELINE, "cuda": CUDA, "bench": BENCH}
+
 ALLOWED = {"app": {"pipeline"}, "bench": {"cuda", "pipeline"}, "cuda": {"pipeline"}, "pipeline": set()}
 """What each room imports beside itself; bench/gpu measures kernels by themselves.
 
@@ -88,14 +107,14 @@ def test_rooms_import_in_one_direction():
     assert not found
 
 
-@pytest.mark.parametrize(("room", "table"), [("pipeline", PIPELINE), ("cuda", CUDA)])
+@pytest.mark.parametrize(("room", "table"), TABLES.items())
 def test_every_part_of_a_room_is_in_one_layer(room, table):
     listed = [name for _, names in table for name in names.split()]
     there = {part(list(path.relative_to(ROOT / room).with_suffix("").parts)) for path in modules(room)}
     assert sorted(listed) == sorted(there)
 
 
-@pytest.mark.parametrize(("room", "table"), [("pipeline", PIPELINE), ("cuda", CUDA)])
+@pytest.mark.parametrize(("room", "table"), TABLES.items())
 def test_layers_import_what_lies_below_them(room, table):
     layer = {name: place for place, (_, names) in enumerate(table) for name in names.split()}
     upward = []

@@ -22,10 +22,10 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError, file_clips
 from foveate.bench.cases.patch_encoder import PatchEncoder
-from foveate.bench.clips import sample_folder
+from foveate.bench.clips.samples import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.record import clip_record, hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.cpu.engine import CpuEngine

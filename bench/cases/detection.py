@@ -2,7 +2,7 @@
 
 python -m foveate.bench.cases.detection --model person.onnx --tile 300 --out detection.json
 
-Any detector in ONNX of the kinds that bench/detector.py knows. A run that was ended goes on in the same file.
+Any detector in ONNX of the kinds that bench/cases/detector.py knows. A run that was ended goes on in the same file.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, file_clips
-from foveate.bench.clips import sample_folder
-from foveate.bench.detector import Detector, Found, matched, open_detector
+from foveate.bench.cases.detector import Detector, Found, matched, open_detector
+from foveate.bench.clips.footage import Footage, read_footage
+from foveate.bench.clips.samples import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.footage import Footage, read_footage
-from foveate.bench.painting import rgb_of
 from foveate.bench.peers.methods import with_queries
 from foveate.bench.peers.sent import Method, at_once
-from foveate.bench.record import clip_record, hand_out, origin, sha256
-from foveate.bench.suites.jobs import Job, run_jobs
-from foveate.bench.table import standard_error
+from foveate.bench.reader.painting import rgb_of
+from foveate.bench.records.jobs import Job, run_jobs
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin, sha256
 from foveate.pipeline.errors import SettingsError
 
 _FILES = "Video files. Default: the sample with pedestrians."

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.encoding import FAST, encode, grey_frame, looped
+from foveate.bench.clips.encoding import FAST, encode, grey_frame, looped
 from foveate.bench.entry import check_folders, guarded
-from foveate.bench.record import hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.errors import SettingsError
 
 MOST: Final = 1.1  # the long file's peak memory over the short one's

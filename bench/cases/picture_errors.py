@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import Picture, Plane
-from foveate.bench.painting import decibels, mean_square
+from foveate.bench.clips.footage import Picture, Plane
+from foveate.bench.reader.painting import decibels, mean_square
 
 _LUMA_WEIGHTS: Final = (6, 1, 1)  # of the squared errors of Y, Cb and Cr in psnr_yuv
 # BT.601, limited range: what one level of Y, Cb, Cr is worth in R', G' and B'.

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError, file_clips
-from foveate.bench.clips import sample_folder
+from foveate.bench.clips.samples import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.record import clip_record, hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.stream import open_stream
 from foveate.pipeline.vlm.pictures import PIXELS, Picture, pictures_of

@@ -25,9 +25,9 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, check_least, guarded
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
-from foveate.bench.record import hand_out, origin
-from foveate.bench.suites.cost import on_cpu, select
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.speed.cost import on_cpu, select
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings

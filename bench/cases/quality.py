@@ -19,16 +19,16 @@ import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from foveate.bench.case import Clip, file_clips
-from foveate.bench.cases.drift import drift_clip
 from foveate.bench.cases.picture_errors import Errors, errors_of, figures
-from foveate.bench.clips import sample_folder
+from foveate.bench.clips.footage import Footage, read_footage
+from foveate.bench.clips.samples import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.footage import Footage, read_footage
-from foveate.bench.painting import decibels, mean_square
 from foveate.bench.peers.methods import METHODS, OPTIONS, STRATEGIES
 from foveate.bench.peers.sent import Method, at_constant_rate, at_once
-from foveate.bench.record import clip_record, hand_out, origin, write_text
-from foveate.bench.table import standard_error
+from foveate.bench.reader.painting import decibels, mean_square
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin, write_text
+from foveate.bench.scenes.drift import drift_clip
 from foveate.pipeline.errors import SettingsError
 
 _COLUMNS: Final = ("tokens", "mean", "pooled", "worst", "R'G'B'", "SSIM", "constant rate")

@@ -18,8 +18,8 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
-from foveate.bench.record import hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.phrase import parse
 from foveate.pipeline.query.terms import INPUTS, QueryTerms, combined_relevance, relevance

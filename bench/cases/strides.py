@@ -25,15 +25,15 @@ from tyro.conf import FlagCreatePairsOff, arg
 from foveate.bench.case import Clip
 from foveate.bench.cases.quality import clip_quality
 from foveate.bench.cases.words import measure_words
-from foveate.bench.clips import sample_folder
+from foveate.bench.clips.footage import CELL, Footage, Plane
+from foveate.bench.clips.samples import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.footage import CELL, Footage, Plane
 from foveate.bench.peers.between import between
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import Method, Sent, of_mask
-from foveate.bench.record import hand_out, origin
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.scenes.text import SEED
-from foveate.bench.table import standard_error
 
 _RATIOS: Final = {"2:1": 2.0, "1:1": 1.0, "1:2": 0.5}  # strides across : down
 _SCENES: Final = ("scroll", "terminal", "slides", "street")

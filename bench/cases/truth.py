@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import Clip
-from foveate.bench.encoding import LOSSLESS, encode, grey_frame
+from foveate.bench.clips.encoding import LOSSLESS, encode, grey_frame
+from foveate.bench.clips.footage import CELL, Footage, Picture, read_footage
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.footage import CELL, Footage, Picture, read_footage
-from foveate.bench.painting import NOT_SHOWN, ReaderPicture, level_enlarged, lods_at
 from foveate.bench.peers.methods import METHODS
 from foveate.bench.peers.sent import Method, Sent
-from foveate.bench.record import clip_record, hand_out, origin
+from foveate.bench.reader.painting import NOT_SHOWN, ReaderPicture, level_enlarged, lods_at
+from foveate.bench.records.jobs import Job, run_jobs
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.bench.scenes.moving import SCENES, Box, Moment
-from foveate.bench.suites.jobs import Job, run_jobs
-from foveate.bench.table import standard_error
 
 FINE: Final = 1
 """The coarsest LOD that shows a thing finely."""

@@ -21,9 +21,9 @@ from foveate.bench.cases.answers import Answers
 from foveate.bench.cases.given import ALL, Frames, Method, methods_of
 from foveate.bench.cases.questions import Question, read_questions
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.interval import wilson
-from foveate.bench.record import hand_out, origin, sha256
-from foveate.bench.table import standard_error
+from foveate.bench.records.interval import wilson
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin, sha256
 from foveate.pipeline.errors import ModelError, SettingsError, SourceError
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.vlm.local import local_reader

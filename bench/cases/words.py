@@ -21,16 +21,16 @@ import tyro
 from tyro.conf import arg
 
 from foveate.bench.case import Clip
-from foveate.bench.encoding import LOSSLESS, colour_frame, encode
+from foveate.bench.clips.encoding import LOSSLESS, colour_frame, encode
+from foveate.bench.clips.footage import Footage, Plane, read_footage
 from foveate.bench.entry import check_folders, check_least, guarded
-from foveate.bench.footage import Footage, Plane, read_footage
-from foveate.bench.painting import rgb_of
 from foveate.bench.peers.methods import with_queries
 from foveate.bench.peers.sent import Method, at_once
-from foveate.bench.record import clip_record, hand_out, origin
+from foveate.bench.reader.painting import rgb_of
+from foveate.bench.records.jobs import Job, run_jobs
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.bench.scenes.text import SEED, TEXT_SCENES
-from foveate.bench.suites.jobs import Job, run_jobs
-from foveate.bench.table import standard_error
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.extras import install_command
 

@@ -22,8 +22,8 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
-from foveate.bench.record import hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device
 from foveate.pipeline.settings import Settings
 

@@ -17,10 +17,10 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
-from foveate.bench.encoding import looped
+from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import check_folders, guarded
-from foveate.bench.record import clip_record, hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
 

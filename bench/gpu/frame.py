@@ -17,8 +17,8 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, Scene, open_scene
-from foveate.bench.record import hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.pipeline.geometry import Geometry

@@ -19,8 +19,8 @@ from foveate.bench.case import RedCheckError
 from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.record import hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.driver.textures import Texture

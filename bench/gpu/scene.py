@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.footage import read_footage
+from foveate.bench.clips.footage import read_footage
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.graph import Graph

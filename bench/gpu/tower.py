@@ -19,11 +19,11 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.encoding import looped
+from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu.files import decode_bare
-from foveate.bench.record import hand_out, origin
-from foveate.bench.table import standard_error
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.stream import open_stream
 

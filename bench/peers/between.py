@@ -17,9 +17,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import CELL, Footage, Picture, Plane
-from foveate.bench.painting import ReaderPicture
+from foveate.bench.clips.footage import CELL, Footage, Picture, Plane
 from foveate.bench.peers.sent import Method, Sent, of_mask
+from foveate.bench.reader.painting import ReaderPicture
 
 Shape = tuple[int, int]  # binary logarithms of the cells that a token covers, across and down
 Nodes = NDArray[np.float64]  # [rows, columns] of nodes of one shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import CELL, Map, Picture
+from foveate.bench.clips.footage import CELL, Map, Picture
 
 Mask = NDArray[np.bool_]
 

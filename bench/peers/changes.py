@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import Footage, Map, cell_changes
+from foveate.bench.clips.footage import Footage, Map, cell_changes
 from foveate.bench.peers.cells import Mask, highest, reaching
 
 _TUBELET: Final = 2  # frames

@@ -9,15 +9,15 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from foveate.bench.footage import CELL, Footage
-from foveate.bench.painting import downscaled, tokens_of
+from foveate.bench.clips.footage import CELL, Footage
 from foveate.bench.peers.cells import Mask
 from foveate.bench.peers.changes import dtd, evs, evs_causal, rlt
 from foveate.bench.peers.outliers import stc, vidcom2
 from foveate.bench.peers.plain import random, saliency, uniform
 from foveate.bench.peers.reconstruction import gazing, replenishment
 from foveate.bench.peers.sent import Method, Sent, of_mask
-from foveate.bench.texture import Texture
+from foveate.bench.reader.painting import downscaled, tokens_of
+from foveate.bench.reader.texture import Texture
 from foveate.pipeline.settings import AllocationSettings
 from foveate.pipeline.stream import open_stream
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import Footage, Map
+from foveate.bench.clips.footage import Footage, Map
 from foveate.bench.peers.cells import Mask, cell_features, highest
 
 _ALPHAS = (0.125, 0.25, 0.5, 1.0, 2.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foveate.bench.footage import Footage
+from foveate.bench.clips.footage import Footage
 from foveate.bench.peers.cells import Mask, highest
 from foveate.pipeline.stream import open_stream
 

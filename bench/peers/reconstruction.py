@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import CELL, Footage, Map, Plane
-from foveate.bench.painting import ReaderPicture, Tokens, level_enlarged, lods_at
+from foveate.bench.clips.footage import CELL, Footage, Map, Plane
 from foveate.bench.peers.cells import highest
 from foveate.bench.peers.sent import Sent, of_mask
+from foveate.bench.reader.painting import ReaderPicture, Tokens, level_enlarged, lods_at
 
 _SCALES: Final = 4  # of gazing: LODs 0 to 3
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import Footage, Plane
-from foveate.bench.painting import Lods, ReaderPicture, Tokens, lods_at
+from foveate.bench.clips.footage import Footage, Plane
+from foveate.bench.reader.painting import Lods, ReaderPicture, Tokens, lods_at
 from foveate.pipeline.selection.painting import Interpolation
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Final
 from tyro.conf import Positional, arg
 
 from foveate.bench.entry import check_folders
-from foveate.bench.reading import Record, commit, machine, read_record, title
-from foveate.bench.record import write_text
+from foveate.bench.records.reading import Record, commit, machine, read_record, title
+from foveate.bench.records.writing import write_text
 from foveate.bench.report.sections import sections
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.exits import Exit

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from foveate.bench.metrics import METRICS, number
-from foveate.bench.reading import Case, Record, value_at
+from foveate.bench.records.metrics import METRICS, number
+from foveate.bench.records.reading import Case, Record, value_at
 from foveate.bench.report.charts import Axis, Bar, Point, bars, lines, stacks
 from foveate.bench.suites.choice import Choice, choices
 

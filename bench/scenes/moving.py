@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.cases.drift import drifting
-from foveate.bench.footage import Plane
+from foveate.bench.clips.footage import Plane
+from foveate.bench.scenes.drift import drifting
 
 WIDTH, HEIGHT = 640, 384
 CUT: Final = 30

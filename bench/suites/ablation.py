@@ -9,13 +9,13 @@ from typing import Any
 
 from foveate.bench.case import Clip, Memory
 from foveate.bench.cases.quality import method_quality
-from foveate.bench.footage import Footage, read_footage
+from foveate.bench.clips.footage import Footage, read_footage
 from foveate.bench.peers.methods import ours
-from foveate.bench.record import clip_record
+from foveate.bench.records.jobs import Job
+from foveate.bench.records.writing import clip_record
+from foveate.bench.speed.cost import in_turns, on_cpu
 from foveate.bench.suites.components import components_job
-from foveate.bench.suites.cost import in_turns, on_cpu
 from foveate.bench.suites.handed_out import handed_out_jobs
-from foveate.bench.suites.jobs import Job
 from foveate.bench.suites.plan import Plan, read_frames
 from foveate.bench.suites.variants import BIAS, GROUPS, Group, Options, Variant, default_of, with_default
 from foveate.pipeline.frames import Frame

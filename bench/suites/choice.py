@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from foveate.bench.reading import Case
+from foveate.bench.records.reading import Case
 
 NEAR: Final = 0.05  # dB below the best that count as equal: then the cheapest value is chosen
 _CHEAPER: Final = 0.9  # of the default's cost: below it, the default makes room for a cheaper value as good

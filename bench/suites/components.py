@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.case import Clip
-from foveate.bench.footage import CELL, Picture, read_footage
-from foveate.bench.record import clip_record
-from foveate.bench.suites.jobs import Job
+from foveate.bench.clips.footage import CELL, Picture, read_footage
+from foveate.bench.records.jobs import Job
+from foveate.bench.records.writing import clip_record
 from foveate.bench.suites.plan import Plan
 from foveate.pipeline.encoders.base import Vectors, unit
 from foveate.pipeline.encoders.pca import COMPONENTS

@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 
 from foveate.bench.case import Clip, RedCheckError
-from foveate.bench.suites.cost import in_turns, on_cpu
-from foveate.bench.suites.jobs import Job
+from foveate.bench.records.jobs import Job
+from foveate.bench.speed.cost import in_turns, on_cpu
 from foveate.bench.suites.plan import Plan, read_frames
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.geometry import TILE

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, Final
 
 from foveate.bench.case import Clip
-from foveate.bench.record import clip_record
-from foveate.bench.suites.cost import in_turns, on_cpu
-from foveate.bench.suites.jobs import Job
+from foveate.bench.records.jobs import Job
+from foveate.bench.records.writing import clip_record
+from foveate.bench.speed.cost import in_turns, on_cpu
 from foveate.bench.suites.plan import Plan, read_frames
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.layouts import load_layout

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from foveate.bench.case import Clip, Memory
-from foveate.bench.record import sha256
+from foveate.bench.records.writing import sha256
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source

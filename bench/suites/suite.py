@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from foveate.bench.case import Case, Clip, Memory, cases_of, file_clips
-from foveate.bench.cases.drift import drift_clip
 from foveate.bench.cases.quality import clip_quality
-from foveate.bench.clips import Say, cache_folder, default_clips, sample_folder
+from foveate.bench.clips.samples import Say, cache_folder, default_clips, sample_folder
 from foveate.bench.peers.methods import METHODS
-from foveate.bench.reading import Record
-from foveate.bench.record import origin
-from foveate.bench.speed import bench_case
+from foveate.bench.records.jobs import Job, run_jobs
+from foveate.bench.records.reading import Record
+from foveate.bench.records.writing import origin
+from foveate.bench.scenes.drift import drift_clip
+from foveate.bench.speed.turns import bench_case
 from foveate.bench.suites.ablation import ablation_jobs
 from foveate.bench.suites.curves import curve_jobs
-from foveate.bench.suites.jobs import Job, run_jobs
 from foveate.bench.suites.plan import MEMORIES, Plan
 from foveate.pipeline.settings import Settings
 

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from foveate.bench.cases.quality import markdown_table
-from foveate.bench.reading import Case
+from foveate.bench.records.reading import Case
+from foveate.bench.records.table import plain_table, print_record
 from foveate.bench.suites.choice import choices
-from foveate.bench.table import plain_table, print_record
 
 
 def print_suite(record: Mapping[str, Any], console: Console) -> None:

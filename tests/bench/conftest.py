@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.bench.encoding import FAST, encode, grey_frame
-from foveate.bench.footage import Footage, Picture
+from foveate.bench.clips.encoding import FAST, encode, grey_frame
+from foveate.bench.clips.footage import Footage, Picture
 
 
 @pytest.fixture(scope="session")

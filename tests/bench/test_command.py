@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foveate.app.main import main
-from foveate.bench import runs, speed
+from foveate.bench.speed import runs, turns
 
 STAGES = ["decode", "upload", "pyramid", "cascade", "output"]
 
@@ -102,7 +102,7 @@ def test_more_tokens_than_the_budget_are_red(
     def generous(case: Any) -> Any:
         return dataclasses.replace(true_run(case), most_tokens=274)
 
-    monkeypatch.setattr(speed, "run_pipeline", generous)
+    monkeypatch.setattr(turns, "run_pipeline", generous)
     record, said = _red([str(tiny_clip)], capsys)
     assert record["cases"] == []
     assert record["red"] == [{"name": "tiny", "reason": "a frame has 274 tokens, the budget is 273"}]
@@ -151,7 +151,7 @@ def test_a_flag_of_another_command_is_not_its_own_suggestion(
 def test_without_sample_clips_one_line_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("foveate.bench.clips.ROOT", tmp_path)
+    monkeypatch.setattr("foveate.bench.clips.samples.ROOT", tmp_path)
     assert main(["bench"]) == 1
     told = capsys.readouterr()
     assert told.err.count("\n") == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from av.error import InvalidDataError
 
-from foveate.bench.encoding import looped
+from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import guarded
 from foveate.pipeline.errors import SourceError
 

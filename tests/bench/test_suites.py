@@ -12,10 +12,10 @@ import pytest
 
 from foveate.app.main import main
 from foveate.bench.case import RedCheckError
+from foveate.bench.records.jobs import Job, run_jobs
 from foveate.bench.suites import suite as suites
 from foveate.bench.suites.choice import choices
 from foveate.bench.suites.components import agreement, components
-from foveate.bench.suites.jobs import Job, run_jobs
 from foveate.bench.suites.variants import GROUPS, default_of, with_default
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from foveate.app.main import main
-from foveate.bench.figures import main as figures_main
+from foveate.bench.figures.page import main as figures_main
 from tests.docs.pages import PAGES, RESULTS, page
 
 MARK = re.compile(r"(\S+)<!-- = (\S+) / (.+?) / (\S+) -->")

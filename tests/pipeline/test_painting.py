@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from foveate.bench.painting import ReaderPicture, decibels, lods_of, mean_square
+from foveate.bench.reader.painting import ReaderPicture, decibels, lods_of, mean_square
 from foveate.pipeline import open_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.selection.painting import blank, paint_patches

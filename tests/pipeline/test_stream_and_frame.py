@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from foveate.bench.footage import read_footage
-from foveate.bench.painting import ReaderPicture, lods_of
+from foveate.bench.clips.footage import read_footage
+from foveate.bench.reader.painting import ReaderPicture, lods_of
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cpu import cascade as cpu_cascade

@@ -8,7 +8,7 @@ import pytest
 
 from foveate.bench.case import Clip
 from foveate.bench.cases.detection import clip_detection, detection_table, main
-from foveate.bench.detector import Found
+from foveate.bench.cases.detector import Found
 
 
 class Bright:

@@ -9,7 +9,7 @@ import pytest
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.cases.plain import agreement, main, scenes
-from foveate.bench.suites.cost import select
+from foveate.bench.speed.cost import select
 
 pytest.importorskip("torch")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from foveate.bench.case import Clip
-from foveate.bench.cases.drift import drifting
 from foveate.bench.cases.quality import clip_quality, main, markdown_table, method_quality
-from foveate.bench.footage import Footage
+from foveate.bench.clips.footage import Footage
 from foveate.bench.peers.methods import METHODS, PEERS, STRATEGIES, downscale, patches_like
+from foveate.bench.scenes.drift import drifting
 from foveate.pipeline.settings import AllocationSettings
 
 Make = Callable[..., Footage]

@@ -11,7 +11,7 @@ import pytest
 from foveate.bench.cases.answers import Answers
 from foveate.bench.cases.given import Method
 from foveate.bench.cases.questions import Question, read_questions
-from foveate.bench.interval import wilson
+from foveate.bench.records.interval import wilson
 from foveate.pipeline.errors import SourceError
 
 PLAIN = {"video": "clip.mp4", "question": "Who?", "options": ["He", "She"], "answer": "B"}

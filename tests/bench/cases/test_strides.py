@@ -12,7 +12,7 @@ import pytest
 
 from foveate.bench.cases import strides
 from foveate.bench.cases.strides import main, methods, one_stride, patches_of
-from foveate.bench.footage import Footage
+from foveate.bench.clips.footage import Footage
 
 Make = Callable[..., Footage]
 

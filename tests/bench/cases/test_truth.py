@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from foveate.bench.cases.truth import cells, main, method_truth, truth_table
-from foveate.bench.footage import Footage
+from foveate.bench.clips.footage import Footage
 from foveate.bench.peers.sent import Sent, of_mask
 from foveate.bench.scenes.moving import Box, Moment
 

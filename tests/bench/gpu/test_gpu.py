@@ -10,7 +10,7 @@ import pytest
 from foveate.bench.gpu import fetches
 from foveate.bench.gpu.frame import least_bytes
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
-from foveate.bench.texture import block_means
+from foveate.bench.reader.texture import block_means
 from foveate.cuda.driver.program import compile_cubin
 
 

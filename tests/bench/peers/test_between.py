@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.footage import Footage, read_footage
-from foveate.bench.painting import mean_square
+from foveate.bench.clips.footage import Footage, read_footage
 from foveate.bench.peers.between import FAMILIES, Family, between, shapes, trees
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import at_once
+from foveate.bench.reader.painting import mean_square
 
 Make = Callable[..., Footage]
 

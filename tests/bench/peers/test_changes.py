@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foveate.bench.footage import Footage, cell_changes
+from foveate.bench.clips.footage import Footage, cell_changes
 from foveate.bench.peers.changes import dtd, evs, evs_causal, rlt
 
 Make = Callable[..., Footage]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from foveate.bench.footage import Footage
+from foveate.bench.clips.footage import Footage
 from foveate.bench.peers.cells import cell_features
 from foveate.bench.peers.outliers import stc, vidcom2
 

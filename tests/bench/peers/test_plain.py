@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from foveate.bench.footage import Footage, read_footage
+from foveate.bench.clips.footage import Footage, read_footage
 from foveate.bench.peers.cells import highest, reaching
 from foveate.bench.peers.plain import random, saliency, uniform
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from foveate.bench.footage import Footage
+from foveate.bench.clips.footage import Footage
 from foveate.bench.peers.reconstruction import cell_errors, gazing, greedy, replenishment
 
 Make = Callable[..., Footage]

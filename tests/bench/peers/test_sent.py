@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from foveate.bench.footage import Footage
+from foveate.bench.clips.footage import Footage
 from foveate.bench.peers.sent import Sent, at_constant_rate, at_once, of_mask
 
 Make = Callable[..., Footage]

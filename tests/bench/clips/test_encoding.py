@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 
-from foveate.bench.encoding import looped
+from foveate.bench.clips.encoding import looped
 
 
 def times(path: Path) -> list[float | None]:

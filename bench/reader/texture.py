@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import Picture, Plane
+from foveate.bench.clips.footage import Picture, Plane
 from foveate.pipeline.selection import KeyframeReason
 
 _TILE, _BLOCK = 32, 8  # pixels

@@ -12,7 +12,7 @@ from pathlib import Path
 from av.error import FFmpegError
 
 from foveate.bench.case import Case, RedCheckError
-from foveate.bench.decoding import decode_bare
+from foveate.bench.speed.decoding import decode_bare
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.sinks import open_sink
 from foveate.pipeline.stream import open_stream

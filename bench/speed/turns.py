@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from foveate.bench.case import Case, RedCheckError
-from foveate.bench.record import clip_record
-from foveate.bench.runs import PipelineRun, Run, run_decode, run_pipeline
-from foveate.bench.still import enough_still, frame_costs
+from foveate.bench.records.writing import clip_record
+from foveate.bench.speed.runs import PipelineRun, Run, run_decode, run_pipeline
+from foveate.bench.speed.still import enough_still, frame_costs
 from foveate.pipeline.timing import StageReport
 
 STATISTIC: Final = "median (of an even number of runs, the faster of the middle two)"

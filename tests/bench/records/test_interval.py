@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from foveate.bench.interval import batch_means, paired_interval, ratio_interval, student_t
+from foveate.bench.records.interval import batch_means, paired_interval, ratio_interval, student_t
 
 
 @pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (2, 4.303), (9, 2.262), (30, 2.042), (31, 1.96)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from foveate.bench.reading import Case
+from foveate.bench.records.reading import Case
 from foveate.bench.suites.choice import choices_table
 
 Record = dict[str, Any]

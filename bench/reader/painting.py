@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import CELL, Plane
+from foveate.bench.clips.footage import CELL, Plane
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.selection.painting import Interpolation
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from foveate.bench.interval import paired_interval, ratio_interval
-from foveate.bench.metrics import METRICS, Metric, number
-from foveate.bench.reading import Case, Record, machine
+from foveate.bench.records.interval import paired_interval, ratio_interval
+from foveate.bench.records.metrics import METRICS, Metric, number
+from foveate.bench.records.reading import Case, Record, machine
 
 Verdict = Literal["better", "worse", "same", "unsure", "elsewhere"]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foveate.bench import figures
-from foveate.bench.figures import main, renewed
+from foveate.bench.figures.page import main, renewed
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_the_table_of_quality(results: Path) -> None:
 def test_the_command(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(figures, "RESULTS", results)
+    monkeypatch.setattr("foveate.bench.figures.page.RESULTS", results)
     page = tmp_path / "page.md"
     page.write_text("?<!-- = one / share / .3f -->")
     assert main([str(page)]) == 0

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.case import Clip
-from foveate.bench.encoding import LOSSLESS, encode, grey_frame
+from foveate.bench.clips.encoding import LOSSLESS, encode, grey_frame
 
 HOW: Final = "generated: a texture that moves 0.2 pixels a frame, a quarter of it flickering by 8 levels; lossless x264"
 _WIDTH, _HEIGHT, _RATE = 640, 480, Fraction(25)

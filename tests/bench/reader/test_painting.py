@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.bench.footage import Footage, read_footage
-from foveate.bench.painting import NOT_SHOWN, ReaderPicture, decibels, level_enlarged, lods_of, mean_square
-from foveate.bench.texture import Texture, block_means
+from foveate.bench.clips.footage import Footage, read_footage
+from foveate.bench.reader.painting import NOT_SHOWN, ReaderPicture, decibels, level_enlarged, lods_of, mean_square
+from foveate.bench.reader.texture import Texture, block_means
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.stream import open_stream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
-from foveate.bench.reading import Case, value_at
+from foveate.bench.records.reading import Case, value_at
 
 Better = Literal["higher", "lower"]
 

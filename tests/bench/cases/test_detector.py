@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.bench.detector import Detector, Found, matched, once, open_detector, overlaps, tiles
+from foveate.bench.cases.detector import Detector, Found, matched, once, open_detector, overlaps, tiles
 from foveate.pipeline.errors import SourceError
 
 

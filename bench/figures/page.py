@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -23,9 +22,9 @@ import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.entry import guarded
-from foveate.bench.figure_tables import TABLES
-from foveate.bench.reading import value_at
-from foveate.bench.record import ROOT, write_text
+from foveate.bench.figures.tables import TABLES
+from foveate.bench.records.reading import value_at
+from foveate.bench.records.writing import ROOT, write_text
 from foveate.pipeline.errors import SourceError
 
 RESULTS: Final = ROOT / "bench" / "results"
@@ -86,7 +85,3 @@ def _number(record: dict[str, Any], place: str) -> float | None:
 def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns the exit code."""
     return guarded(lambda: tyro.cli(figures, prog="python -m foveate.bench.figures", args=list(arguments)))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

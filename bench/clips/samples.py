@@ -13,8 +13,8 @@ from typing import Final
 import av
 
 from foveate.bench.case import Clip
-from foveate.bench.encoding import DEFAULT_QUALITY, encode
-from foveate.bench.record import ROOT, sha256
+from foveate.bench.clips.encoding import DEFAULT_QUALITY, encode
+from foveate.bench.records.writing import ROOT, sha256
 from foveate.pipeline.errors import SourceError
 
 SAMPLES: Final = ("bunny", "pedestrians", "tree")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from foveate.bench.case import Case, Clip, RedCheckError, cases_of, file_clips
-from foveate.bench.runs import PipelineRun, Run
-from foveate.bench.speed import middle, speed_record, stage_record, verify
+from foveate.bench.speed.runs import PipelineRun, Run
+from foveate.bench.speed.turns import middle, speed_record, stage_record, verify
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.timing import StageReport
 

@@ -14,7 +14,7 @@ from foveate.bench.case import Clip
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.machine import arrays, system, video
 
-ROOT: Final = Path(__file__).resolve().parent.parent  # of the checkout, where this is one
+ROOT: Final = Path(__file__).resolve().parents[2]  # of the checkout, where this is one
 
 
 def origin() -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any
 from av.error import FFmpegError
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.reading import Record, read_record
-from foveate.bench.record import record_text, write_text
+from foveate.bench.records.reading import Record, read_record
+from foveate.bench.records.writing import record_text, write_text
 from foveate.pipeline.errors import FoveateError, SettingsError, SourceError
 from foveate.pipeline.sinks.destination import write_whole
 

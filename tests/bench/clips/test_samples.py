@@ -5,10 +5,10 @@ from pathlib import Path
 import av
 import pytest
 
-from foveate.bench import record
-from foveate.bench.clips import cache_folder, scaled, still
-from foveate.bench.decoding import decode_bare
-from foveate.bench.record import clip_record, origin
+from foveate.bench.clips.samples import cache_folder, scaled, still
+from foveate.bench.records import writing
+from foveate.bench.records.writing import clip_record, origin
+from foveate.bench.speed.decoding import decode_bare
 
 
 def test_a_clip_is_made_once_and_labelled(tiny_clip: Path, tmp_path: Path) -> None:
@@ -46,5 +46,5 @@ def test_bare_decoding_stops_where_it_is_told(tiny_clip: Path) -> None:
 
 
 def test_outside_a_checkout_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "ROOT", tmp_path)
+    monkeypatch.setattr(writing, "ROOT", tmp_path)
     assert (origin()["commit"], origin()["dirty"]) == (None, None)

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.bench.footage import Plane
+from foveate.bench.clips.footage import Plane
 from foveate.pipeline.errors import EngineError, SourceError
 from foveate.pipeline.extras import install_command
 

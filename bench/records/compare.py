@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from foveate.bench.difference import Comparison, Difference, compare_records
-from foveate.bench.reading import Record, commit, machine, read_record, title
-from foveate.bench.table import plain_table, standard_error
+from foveate.bench.records.difference import Comparison, Difference, compare_records
+from foveate.bench.records.reading import Record, commit, machine, read_record, title
+from foveate.bench.records.table import plain_table, standard_error
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.exits import Exit
 
