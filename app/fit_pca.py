@@ -14,11 +14,11 @@ from tyro.conf import Positional, arg
 
 from foveate.app.standard_error import standard_error
 from foveate.pipeline.colour import picture_rgb
-from foveate.pipeline.encoders.base import ImageTextEncoder, Picture, Vectors
+from foveate.pipeline.encoders.crops import crops, longest_side
 from foveate.pipeline.encoders.fit import fit_projection
+from foveate.pipeline.encoders.image_text import ImageTextEncoder, Picture, Vectors
 from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection, save_projection
-from foveate.pipeline.encoders.regions import longest_side, regions
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.geometry import Geometry
@@ -96,8 +96,8 @@ def _embedded(
 ) -> Iterator[Vectors]:
     """The vectors of each picture, float32[n, D], read as ``foveate run`` would."""
     for rgb in pictures(sources, every, most):
-        for region in regions(Geometry(rgb.shape[1], rgb.shape[0]), settings):
-            vectors = encoder.encode_image(region.crop(rgb), longest_side(encoder, settings))
+        for crop in crops(Geometry(rgb.shape[1], rgb.shape[0]), settings):
+            vectors = encoder.encode_image(crop.pixels(rgb), longest_side(encoder, settings))
             yield vectors.reshape(-1, encoder.dimension)
 
 

@@ -11,7 +11,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
 from foveate.app.addresses import resolved
 from foveate.app.flags import spelling
 from foveate.app.quantities import seconds_in
-from foveate.pipeline.attributes.question import queries_in
+from foveate.pipeline.attributes.vocabulary import queries_in
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.settings_errors import check_count, complaint

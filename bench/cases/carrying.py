@@ -29,8 +29,8 @@ from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.cpu.engine import CpuEngine
-from foveate.pipeline.encoders.base import Vectors, unit
 from foveate.pipeline.encoders.embedder import DenseEmbedder
+from foveate.pipeline.encoders.image_text import Vectors, unit
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase

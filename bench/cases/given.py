@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.cases.questions import Question
-from foveate.pipeline.attributes.question import queries_in
+from foveate.pipeline.attributes.vocabulary import queries_in
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.stream import open_stream
 from foveate.pipeline.vlm.pictures import pictures_of

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.encoders.base import Picture, Vectors, unit
+from foveate.pipeline.encoders.image_text import Picture, Vectors, unit
 
 _PART: Final = 16  # pixels
 _DIMENSION: Final = 64
@@ -22,7 +22,7 @@ _SEED: Final = 11
 
 
 class PatchEncoder:
-    """See foveate.pipeline.encoders.base.ImageTextEncoder. Parts have 16 x 16 pixels of the picture as it is."""
+    """See foveate.pipeline.encoders.image_text.ImageTextEncoder. Parts have 16 x 16 pixels of the picture as it is."""
 
     id: Final = "patches 1"
     dimension: Final = _DIMENSION

@@ -18,7 +18,7 @@ from foveate.bench.clips.footage import CELL, Picture, read_footage
 from foveate.bench.records.jobs import Job
 from foveate.bench.records.writing import clip_record
 from foveate.bench.suites.plan import Plan
-from foveate.pipeline.encoders.base import Vectors, unit
+from foveate.pipeline.encoders.image_text import Vectors, unit
 from foveate.pipeline.encoders.pca import COMPONENTS
 
 GROUP: Final = "PCA size"

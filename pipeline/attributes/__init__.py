@@ -1,1 +1,1 @@
-"""The attributes encoder: plain words for what pixels and motion tell by themselves. It needs no model."""
+"""The attributes encoder: queries in words for colour, light, motion, text, place and size. It needs no model."""

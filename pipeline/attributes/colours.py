@@ -1,8 +1,9 @@
-"""Colours by the names people use: the eleven basic colour terms of Berlin and Kay (1969), as regions of CIELAB."""
+"""Colour names: the eleven basic colour terms of Berlin and Kay (1969), as regions of CIELAB."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
 import cv2
 import numpy as np
@@ -11,15 +12,18 @@ from numpy.typing import NDArray
 from foveate.pipeline.colour import to_rgb
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.native.attributes import BINS, COLOURS, Tables
+from foveate.pipeline.query.example import Example
 
 NAMES = ("black", "white", "grey", "red", "orange", "yellow", "green", "blue", "purple", "pink", "brown")
 PIXEL_CHANNELS = COLOURS + 1
 """clip0 .. clip11: the shares of the named colours, and lightness."""
 
-_GREY = 11.0  # chroma below which there is no hue to speak of
-_DIM_GREY = 16.0  # the same for dark colours, where noise makes hues
+_GREY = 11.0  # chroma below which a colour is white, grey or black
+_DIM_GREY = 16.0  # the same for dark colours, whose hue is noisy
 _HUES = (("red", 48.0), ("orange", 80.0), ("yellow", 112.0), ("green", 195.0), ("blue", 308.0), ("purple", 345.0))
-"""Where the hue of each name ends, in degrees; beyond the last one it is red again."""
+"""Where the hue range of each name ends, in degrees; beyond the last one it is red again."""
+_DOMINANT: Final = 0.2  # share of an example picture from which on a colour counts
+_SIDE: Final = 64  # samples along each side that this is measured with
 
 
 @cache
@@ -59,3 +63,17 @@ def named(lab: NDArray[np.float32]) -> NDArray[np.uint8]:
     names[dull & (light > 86)] = code["white"]
     names[(dull & (light < 26)) | ((light < 9) & (chroma < 36))] = code["black"]
     return names
+
+
+def dominant_colours(picture: Example) -> list[int]:
+    """Indices in NAMES of the colours that fill a fifth of a picture or more; if none does, of the most frequent.
+
+    The picture is averaged to at most 64 x 64 samples. Transparent ones do not count.
+    """
+    height, width = (min(side, _SIDE) for side in picture.shows.shape)
+    small = cv2.resize(picture.filled(), (width, height), interpolation=cv2.INTER_AREA)
+    opaque = cv2.resize(picture.shows.astype(np.float32), (width, height), interpolation=cv2.INTER_AREA)
+    counts = opaque >= min(0.5, opaque.max())
+    lab = cv2.cvtColor(small.astype(np.float32) / np.float32(255), cv2.COLOR_RGB2Lab)
+    shares = np.bincount(named(np.asarray(lab[counts], np.float32)), minlength=len(NAMES)) / np.count_nonzero(counts)
+    return [index for index, share in enumerate(shares) if share >= min(_DOMINANT, shares.max())]

@@ -1,4 +1,4 @@
-"""The attributes of each cell as embedding channels: what pixels tell, what moves, and how large a thing is."""
+"""The attributes of each cell as embedding channels: colours, lightness, text, motion and region sizes."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from foveate.pipeline.query.encoder import Embedded, EmbedderInput
 from foveate.pipeline.query.terms import COEFFICIENTS
 
 PIXEL_ATTRIBUTES: Final = {**{index: f"{EMBEDDING}{index}" for index in range(PIXEL_CHANNELS)}, TEXT: "text"}
-"""Coefficients that pixels tell by themselves: the names of their maps in EmbedderInput.grid."""
+"""Coefficients computed from a cell's own pixels: the names of their maps in EmbedderInput.grid."""
 REGION_ATTRIBUTES: Final = frozenset({MOVING, SMALLEST, LARGEST})
-"""Coefficients that need the regions of the picture, and so all of its colours."""
+"""Coefficients computed from the colour regions of the picture."""
 
 
 class AttributesEmbedder:
-    """See foveate.pipeline.query.encoder.Embedder. The coefficients lie where vocabulary.py says."""
+    """See foveate.pipeline.query.encoder.Embedder. The order of the coefficients is that of vocabulary.py."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
         self._coefficients = np.zeros((COEFFICIENTS, *geometry.grid), np.float32)
         self._motion = Motion(geometry)
-        self._made: frozenset[int] = frozenset()  # coefficients that are the last frame's
-        self._regions: Regions | None = None  # the last frame's, where they were needed
+        self._current: frozenset[int] = frozenset()  # coefficients that are up to date
+        self._regions: Regions | None = None  # the last frame's, if they were needed
         self.settled = False
 
     def update(self, view: EmbedderInput) -> Embedded:
-        """See Embedder. The coefficients are overwritten by the next frame's."""
+        """See Embedder. The next frame overwrites the coefficients."""
         changed = bool(view.changed.any())
         if changed or view.keyframe is not None:
-            self._made, self._regions = frozenset(), None
-        self._motion.follow(view)
-        self._make(view, view.wanted - self._made)
-        self._made = (self._made | view.wanted) - {MOVING}
-        self.settled = not changed and self._motion.rests
+            self._current, self._regions = frozenset(), None
+        self._motion.update(view)
+        self._compute(view, view.wanted - self._current)
+        self._current = (self._current | view.wanted) - {MOVING}
+        self.settled = not changed and self._motion.still
         return Embedded(self._coefficients, 0)
 
-    def _make(self, view: EmbedderInput, due: frozenset[int]) -> None:
-        mine = self._coefficients
+    def _compute(self, view: EmbedderInput, due: frozenset[int]) -> None:
+        coefficients = self._coefficients
         for index in due & PIXEL_ATTRIBUTES.keys():
-            mine[index] = view.grid[PIXEL_ATTRIBUTES[index]]
+            coefficients[index] = view.grid[PIXEL_ATTRIBUTES[index]]
         if due & {SMALLEST, LARGEST}:
-            mine[SMALLEST], mine[LARGEST] = sizes(self._regions_of(view), self._geometry)
+            coefficients[SMALLEST], coefficients[LARGEST] = sizes(self._regions_of(view), self._geometry)
         if MOVING in due:
-            mine[MOVING] = self._motion.shown(lambda: self._regions_of(view))
+            coefficients[MOVING] = self._motion.moving(lambda: self._regions_of(view))
 
     def _regions_of(self, view: EmbedderInput) -> Regions:
         if self._regions is None:
@@ -59,4 +59,4 @@ class AttributesEmbedder:
         return self._regions
 
     def close(self) -> None:
-        """Nothing runs."""
+        """There is nothing to stop."""

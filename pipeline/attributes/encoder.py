@@ -1,21 +1,24 @@
-"""The attributes encoder: colours, light, motion, text, places and sizes by name, without a model."""
+"""The attributes encoder: compiles words for colours, light, motion, text, places and sizes. Needs no model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from foveate.pipeline.attributes.colours import NAMES, dominant_colours
 from foveate.pipeline.attributes.embedder import AttributesEmbedder
-from foveate.pipeline.attributes.shown import shown_in
-from foveate.pipeline.attributes.vocabulary import Term, nearest, read
+from foveate.pipeline.attributes.vocabulary import VOCABULARY, Term, nearest, read
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase, shortened
 from foveate.pipeline.query.encoder import CompiledQuery
+from foveate.pipeline.query.example import example
 from foveate.pipeline.query.terms import query_terms
 
 _LISTED = 8  # words in a message
 _OTHERS: Final = "foveate doctor lists the words that it understands, --encoder open_clip understands any"
-_GO_ON: Final = "--query-lenient goes on without it"
+_LENIENT: Final = "--query-lenient ignores the query"
 
 
 class AttributesEncoder:
@@ -24,11 +27,11 @@ class AttributesEncoder:
     name: Final = "attributes"
 
     def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
-        """Words of the vocabulary; others are told. A phrase without a known word counts for nothing.
+        """Compile the words of the vocabulary; the notes list others. Phrases without a known word are left out.
 
-        Raises SourceError where an example cannot be read.
+        Raises SourceError if an example cannot be read.
         """
-        found = [_shown(phrase.image) if phrase.image is not None else _read(phrase.text) for phrase in phrases]
+        found = [_from_example(phrase.image) if phrase.image is not None else _read(phrase.text) for phrase in phrases]
         understood = [phrase for phrase, one in zip(phrases, found, strict=True) if one.terms]
         terms = [one.terms for one in found if one.terms]
         return CompiledQuery(
@@ -44,12 +47,12 @@ class AttributesEncoder:
 
 
 class _Found(NamedTuple):
-    """What was made of one query."""
+    """The result for one query."""
 
-    terms: list[Term]  # empty where nothing of it is understood
-    note: str  # what is to be told of it
-    ignored: Sequence[str] = ()  # words that count for nothing
-    advice: str = ""  # what to do where there are no terms
+    terms: list[Term]  # empty if the query was not understood
+    note: str  # for the user; empty if there is nothing to say
+    ignored: Sequence[str] = ()  # words without effect
+    advice: str = ""  # what to do if there are no terms
 
     @property
     def refusal(self) -> str:
@@ -57,10 +60,13 @@ class _Found(NamedTuple):
         return f"{self.note}{' ' if self.note.endswith('?') else '; '}{self.advice}"
 
 
-def _shown(path: str) -> _Found:
-    shown = shown_in(path)
-    colours = ", ".join(shown.colours)
-    return _Found([shown.term], f"query image {path!r}: the attributes encoder looks for its colours only: {colours}")
+def _from_example(path: str) -> _Found:
+    """A term for the share of a cell's samples that have any of the picture's dominant colours."""
+    colours = [NAMES[index] for index in dominant_colours(example(path))]
+    terms = [VOCABULARY[colour][0].term() for colour in colours]
+    weights = np.stack([weights for weights, _ in terms]).sum(axis=0)
+    note = f"query image {path!r}: the attributes encoder looks for its colours only: {', '.join(colours)}"
+    return _Found([(np.asarray(weights, np.float32), terms[0][1])], note)
 
 
 def _read(text: str) -> _Found:
@@ -69,23 +75,23 @@ def _read(text: str) -> _Found:
     words = list(dict.fromkeys(found.unknown))
     if not words:
         note = "" if found.terms else f"{subject} {found.hint or 'it names no attribute'}"
-        return _Found(found.terms, note, (), "; ".join(filter(None, [found.instead, _GO_ON])))
+        return _Found(found.terms, note, (), "; ".join(filter(None, [found.instead, _LENIENT])))
     if found.terms:
         ignored = f"{subject} the attributes encoder does not understand, and ignores, {_listed(words)}"
         return _Found(found.terms, ignored + _meant(words), words)
-    told = f"{subject} the attributes encoder does not understand {_listed(words)}, and so nothing of it"
+    unknown = f"{subject} the attributes encoder does not understand {_listed(words)}"
     if found.hint:
-        return _Found([], f"{told}; {found.hint}", words, _GO_ON)
-    return _Found([], told + _meant(words), words, f"{_OTHERS}; {_GO_ON}")
+        return _Found([], f"{unknown}; {found.hint}", words, _LENIENT)
+    return _Found([], unknown + _meant(words), words, f"{_OTHERS}; {_LENIENT}")
 
 
 def _meant(words: Sequence[str]) -> str:
-    """A hint at the words of the vocabulary that these are like; empty where there is none."""
+    """A hint at similar words of the vocabulary; empty if there are none."""
     meant = dict.fromkeys(found for word in words[:_LISTED] if (found := nearest(word)) is not None)
     return f"; did you mean {', '.join(map(repr, meant))}?" if meant else ""
 
 
 def _listed(words: Sequence[str]) -> str:
-    """Words in quotation marks, as many as a line has room for."""
+    """Words in quotation marks, as many as fit a message."""
     shown = ", ".join(repr(shortened(word)) for word in words[:_LISTED])
     return shown if len(words) <= _LISTED else f"{shown} and {len(words) - _LISTED} more"

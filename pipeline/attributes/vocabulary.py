@@ -1,4 +1,4 @@
-"""The words that the attributes encoder understands, and what each asks of a cell."""
+"""The words that the attributes encoder understands, and the condition that each sets for a cell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Term = tuple[Map, float]
 
 
 class Ramp(NamedTuple):
-    """0 up to ``none`` of an input, 1 from ``full`` on; or the other way round, where ``full`` is below ``none``."""
+    """A linear ramp of one input: 0 at ``none``, 1 at ``full``, which may be the lower of the two; clipped beyond."""
 
     input: int
     none: float
@@ -34,7 +34,7 @@ class Ramp(NamedTuple):
         return weights, -self.none / (self.full - self.none)
 
     def excludes(self, other: Ramp) -> bool:
-        """Whether no value of the input is 1 by both, or they are different colours, or opposite sizes."""
+        """Whether both can never be 1: opposed ramps of one input, different colours, or opposite sizes."""
         if {self.input, other.input} == {SMALLEST, LARGEST}:
             return True
         if self.input != other.input and max(self.input, other.input) < len(NAMES):
@@ -58,7 +58,7 @@ _SHADES: Final = {
     "pink": "rose",
     "brown": "tan beige",
 }
-"""Other words for what the tables of colours.py call so."""
+"""Synonyms of the colour names of colours.py."""
 _MEANINGS: Final[Sequence[tuple[str, tuple[Ramp, ...]]]] = (
     *((f"{name} {_SHADES.get(name, '')}", (Ramp(index, 0.05, 0.3),)) for index, name in enumerate(NAMES)),
     ("dark", (Ramp(LIGHT, 0.4, 0.25),)),
@@ -77,44 +77,44 @@ _MEANINGS: Final[Sequence[tuple[str, tuple[Ramp, ...]]]] = (
 VOCABULARY: Final[Mapping[str, tuple[Ramp, ...]]] = {
     word: ramps for words, ramps in _MEANINGS for word in words.split()
 }
-"""Every word that is understood; all of its ramps must hold."""
+"""The ramps of every known word; all of them must hold."""
 SYNONYMS: Final[tuple[tuple[str, ...], ...]] = tuple(tuple(words.split()) for words, _ in _MEANINGS)
-"""The same words, those of one meaning together."""
+"""The known words, grouped by meaning."""
 
 _IGNORED: Final = frozenset(
     {"a", "an", "the", "in", "on", "at", "to", "of", "with", "and", "is", "are", "that", "which"}
     | {"thing", "things", "object", "objects", "colour", "color", "coloured", "colored", "part", "side", "half"}
 )
-_EITHER: Final = "write each as a query of its own: one of them is enough"
+_EITHER: Final = "write each as a query of its own: a match with any of them counts"
 _APART: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("not", "no", "non", "without", "except"), "write what is not wanted as a query of its own: '-red'"
     ),
     **dict.fromkeys(("or", "either"), _EITHER),
 }
-"""Words that turn around what the others ask, and what to write instead."""
+"""Words that would negate or join others, which a query cannot do, and what to write instead."""
 _LIKE: Final = 0.75  # of difflib's ratio, which is 1 for equal words
 _WORD = re.compile(r"\w+")
 
 
 class Read(NamedTuple):
-    """A phrase as far as it is understood."""
+    """The result of reading a phrase."""
 
     terms: list[Term]
     unknown: list[str]  # words, as they were written
-    hint: str = ""  # why nothing is made of the others either, or what to write instead
-    instead: str = ""  # the latter, where the hint is the former
+    hint: str = ""  # why there are no terms, or what to write instead
+    instead: str = ""  # what to write instead, if the hint gives a reason
 
 
 def nearest(word: str) -> str | None:
-    """The word of the vocabulary that one which is not understood is most like; None where it is like none."""
+    """The known word most similar to an unknown one; None if there is none."""
     return next(iter(get_close_matches(word.casefold(), VOCABULARY, n=1, cutoff=_LIKE)), None)
 
 
 def read(text: str) -> Read:
-    """The terms of a phrase, one or more for each word of the vocabulary. Words such as "the" count for nothing.
+    """The terms of a phrase, one or more for each word of the vocabulary. Words such as "the" are skipped.
 
-    No terms where a word such as "not" would have to turn them around, and where two words exclude each other.
+    There are no terms if a word such as "not" occurs, or if two words exclude each other.
     """
     ramps: dict[Ramp, str] = {}
     words = _WORD.findall(text)
@@ -132,3 +132,16 @@ def read(text: str) -> Read:
         if one.excludes(other):
             return Read([], [], f"nothing is both {ramps[one]!r} and {ramps[other]!r}", _EITHER)
     return Read([ramp.term() for ramp in ramps], unknown)
+
+
+def queries_in(question: str) -> tuple[str, ...]:
+    """Queries from a question: one with all the words known, or one for each if two of them exclude each other.
+
+    "Who is moving on the left?" asks for "moving left", "Is the red or the blue car faster?" for "red" and for "blue".
+    """
+    words = dict.fromkeys(word.casefold() for word in _WORD.findall(question))
+    known = [word for word in words if word in VOCABULARY]
+    if not known:
+        return ()
+    together = " ".join(known)
+    return (together,) if read(together).terms else tuple(known)

@@ -42,7 +42,7 @@ from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.relevance.query_relevance import QueryRelevance
 from foveate.pipeline.selection import Selection, Step
-from foveate.pipeline.text.lettering import Lettering
+from foveate.pipeline.text.detected_text import DetectedText
 
 
 def cascade(states: Iterable[State], plan: StreamPlan, feedback: Feedback) -> Iterator[Step]:
@@ -98,7 +98,7 @@ class _Cascade:
         used = frozenset(settings.maps) | self._read
         self._query_relevance = None if plan.queries is None else QueryRelevance(plan.queries, geometry, used)
         self._reads_text = "text" in used
-        self._lettering = None if plan.detector is None else Lettering(plan.detector, settings.ocr, geometry)
+        self._detected_text = None if plan.detector is None else DetectedText(plan.detector, settings.ocr, geometry)
         self._temporal = Temporal(geometry, settings.cache, used)
         self._flow = FlowSearch(settings.cache.flow_level)
         self._ages = AgeMaps(geometry)
@@ -123,7 +123,7 @@ class _Cascade:
             # Motion is zero one frame after the last change; a reader is content when it asked for nothing at the least
             # price.
             content = self._reader is None or (len(selection) == 0 and not self._in_debt)
-            rests = all(each is None or each.settled for each in (self._query_relevance, self._lettering))
+            rests = all(each is None or each.settled for each in (self._query_relevance, self._detected_text))
             self._settled = selection if quiet and content and rests and not self._evolving else None
         self._feedback.remember(selection, self._geometry)
         return selection
@@ -133,7 +133,7 @@ class _Cascade:
         self._ages.advance(changed, state.update.forgets)
         warped = self._warp(state, changed)
         view = self._view(state, changed, warped, fed)
-        if self._lettering is not None:
+        if self._detected_text is not None:
             state = replace(state, grid=dict(view.grid))
         scored = self._score(state, view, warped.trust, fed)
         budget = fed.budget or self._settings.rate
@@ -154,10 +154,10 @@ class _Cascade:
             wanted = self._query_relevance.wanted
         about = update.frame, self._geometry, update.keyframe, changed, warped.flow, warped.valid
         view = EmbedderInput(*about, state.grid, wanted)
-        if self._lettering is None:
+        if self._detected_text is None:
             return view
         asked = self._query_relevance is not None and self._query_relevance.asks_attribute(TEXT)
-        text = self._lettering.update(view, self._reads_text or asked)
+        text = self._detected_text.update(view, self._reads_text or asked)
         return replace(view, grid={**state.grid, "text": text})
 
     def _score(self, state: State, view: EmbedderInput, trust: Map, fed: Fed) -> _Scored:
@@ -196,8 +196,8 @@ class _Cascade:
         """End the threads of embedder and detector."""
         if self._query_relevance is not None:
             self._query_relevance.close()
-        if self._lettering is not None:
-            self._lettering.close()
+        if self._detected_text is not None:
+            self._detected_text.close()
 
     def _warp(self, state: State, changed: Mask) -> _Warped:
         """Warp the cache to this frame.
@@ -295,8 +295,8 @@ class _Cascade:
 
     def _extras(self, fed: Fed) -> dict[str, Any]:
         extras = {} if self._query_relevance is None else self._query_relevance.extras(fed)
-        if self._lettering is not None:
-            extras |= self._lettering.extras()
+        if self._detected_text is not None:
+            extras |= self._detected_text.extras()
         return extras if self._account is None else extras | self._rate_extras()
 
     def _rate_extras(self) -> dict[str, Any]:

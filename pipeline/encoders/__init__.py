@@ -1,1 +1,1 @@
-"""Image-text encoders: dense picture embeddings that can be compared with words, and what makes channels of them."""
+"""Image-text encoders: dense embeddings of a picture that can be compared with words, kept as channels."""

@@ -1,4 +1,4 @@
-"""Fitting the principal components of an encoder's embeddings, picture by picture, and what was lost by them."""
+"""Fits the principal components of an encoder's embeddings, picture by picture, and measures the loss."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from foveate.pipeline.encoders.base import ImageTextEncoder, Vectors
+from foveate.pipeline.encoders.image_text import ImageTextEncoder, Vectors
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.errors import EngineError, SourceError
 from foveate.pipeline.extras import install_command
@@ -16,8 +16,8 @@ TEXTS: Final = (
     *("a person", "a face", "a car", "a bicycle", "an animal", "a bird", "a tree", "grass", "the sky", "water"),
     *("a road", "a building", "a window", "a door", "a table", "a chair", "a screen", "a sign", "a toy", "food"),
 )
-"""What the compressed likeness is checked with: words for what ordinary pictures show."""
-_HELD_OUT = 5  # every fifth picture is not fitted, but checked
+"""Texts that compressed similarity is checked with: what ordinary pictures show."""
+_HELD_OUT = 5  # every fifth picture is held out for the check
 _BATCH = 32  # vectors per component that are fitted at once
 _CHECKED = 20_000  # vectors that are kept for the check, at most
 _TOP = 0.1  # share of the vectors that count as the top
@@ -26,7 +26,7 @@ _TOP = 0.1  # share of the vectors that count as the top
 def fit_projection(encoder: ImageTextEncoder, pictures: Iterable[Vectors], components: int) -> Projection:
     """Fit ``components`` components to ``pictures``, each the unit vectors float32[n, D] of one picture.
 
-    Every fifth picture is held out; ``check`` says how well its likeness to TEXTS survives. Needs memory for one
+    Every fifth picture is held out; ``check`` measures how well its similarity to TEXTS is kept. Needs memory for one
     picture and 20,000 vectors. Raises ValueError for components outside 1..16, SourceError for too few pictures, and
     EngineError without scikit-learn.
     """
@@ -40,10 +40,10 @@ def fit_projection(encoder: ImageTextEncoder, pictures: Iterable[Vectors], compo
 
 
 def check(projection: Projection, vectors: Vectors, directions: Vectors) -> Mapping[str, float]:
-    """How the likeness of ``vectors`` [n, D] to ``directions`` [m, D] survives compression; means over directions.
+    """How well compression keeps the similarity of ``vectors`` [n, D] to ``directions`` [m, D]; means over directions.
 
-    ``correlation``: Pearson's, of exact and compressed likeness. ``top_agreement``: share of the tenth most like a
-    direction that is among the compressed tenth too. ``vectors``: how many were checked.
+    ``correlation``: Pearson's, of exact and compressed similarity. ``top_agreement``: share of the tenth most similar
+    to a direction that is also in the compressed top tenth. ``vectors``: how many were checked.
     """
     exact = vectors @ directions.T
     weights, bias = projection.linear(directions)

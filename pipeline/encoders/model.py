@@ -1,4 +1,4 @@
-"""open_clip's models behind the encoder's interface. Imports torch only where a model is opened."""
+"""open_clip's models as image-text encoders. Imports torch only when a model is opened."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import Any
 import cv2
 import numpy as np
 
-from foveate.pipeline.encoders.base import ImageTextEncoder, Picture, Vectors, unit
+from foveate.pipeline.encoders.image_text import ImageTextEncoder, Picture, Vectors, unit
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.extras import install_command
 from foveate.pipeline.settings import ClipSettings
 from foveate.pipeline.small_files import refuse_endless
 
 _log = logging.getLogger(__name__)
-_SHARPEST = 100.0  # CLIP's own limit of what likeness is multiplied with (Radford et al. 2021)
+_SHARPEST = 100.0  # CLIP's own limit of the logit scale (Radford et al. 2021)
 _TAGS_SHOWN = 4
 
 
 def open_model(settings: ClipSettings) -> ImageTextEncoder:
     """The model that the settings name.
 
-    Raises SettingsError where they name none or no weights, EngineError where torch or open_clip is missing, or the
-    weights or the tokenizer cannot be had, read or used.
+    Raises SettingsError if they name none or no weights, EngineError if torch or open_clip is missing, or the
+    weights or the tokenizer cannot be found, read or used.
     """
     try:
         import open_clip
@@ -62,7 +62,7 @@ def _refuse_endless(weights: str | None) -> None:
 
 
 def _named(model: str, known: Sequence[str]) -> str:
-    """The name as open_clip takes it. Raises SettingsError for one that is nothing it knows."""
+    """The name in open_clip's form. Raises SettingsError if open_clip does not know it."""
     if Path(model).is_dir():
         return f"local-dir:{model}"
     if model.startswith(("hf-hub:", "local-dir:")) or model.replace("/", "-") in known:
@@ -75,7 +75,7 @@ def _named(model: str, known: Sequence[str]) -> str:
 
 
 def _loaded(open_clip: Any, name: str, settings: ClipSettings, device: str) -> Any:
-    """The model with its weights. Never without."""
+    """The model with its weights, never with random ones."""
     weights = settings.weights
     schema = name.startswith(("local-dir:", "hf-hub:"))
     if weights is None and not schema:
@@ -124,7 +124,7 @@ def _first_sentence(error: Exception) -> str:
 
 
 def _fingerprint(model: Any) -> str:
-    """A name for the weights, from those that every training changes: the ends of both towers."""
+    """A hash of the weights, from those that every training changes: the ends of both towers."""
     digest = hashlib.sha256()
     weights = sorted(model.state_dict().items())
     chosen = [value for key, value in weights if "proj" in key or "logit_scale" in key or "token_embedding" in key]
@@ -134,7 +134,7 @@ def _fingerprint(model: Any) -> str:
 
 
 class _Quiet:
-    """Keeps open_clip's log to itself: what matters of it is raised."""
+    """Silences open_clip's log; its errors are raised."""
 
     def __enter__(self) -> None:
         self._before = logging.root.manager.disable
@@ -145,7 +145,7 @@ class _Quiet:
 
 
 class _OpenClip:
-    """See base.ImageTextEncoder."""
+    """See image_text.ImageTextEncoder."""
 
     def __init__(self, torch: Any, model: Any, tokenizer: Any, name: str, device: str) -> None:
         from foveate.pipeline.encoders.towers import dense_tower
@@ -164,11 +164,11 @@ class _OpenClip:
         self.resolution = int(size if isinstance(size, int) else max(size))
         self.sharpness = min(float(model.logit_scale.exp().max()), _SHARPEST)
         self.dimension = int(self.encode_texts([""]).shape[1])
-        self._side: int | None = None  # of the only pictures that the tower takes
+        self._side: int | None = None  # set if the tower takes pictures of one size only
         self._try_sizes()
 
     def _try_sizes(self) -> None:
-        """Find out whether the tower takes pictures of any size. Raises EngineError where it takes none."""
+        """Test whether the tower takes pictures of any size. Raises EngineError if it takes none."""
         try:
             self.encode_image(np.zeros((2 * self._stride, 3 * self._stride, 3), np.uint8), 3 * self._stride)
         except RuntimeError:
@@ -185,19 +185,19 @@ class _OpenClip:
                 raise EngineError(f"{self.id} has no dense features: {str(error).splitlines()[0]}") from error
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """See base.ImageTextEncoder."""
+        """See image_text.ImageTextEncoder."""
         with self._lock, self._torch.inference_mode(), self._half:
             tokens = self._tokenizer(list(texts)).to(self._device)
             return unit(self._model.encode_text(tokens).float().cpu().numpy())
 
     def cuts(self, text: str) -> bool:
-        """See base.ImageTextEncoder: a further word makes no difference."""
+        """See image_text.ImageTextEncoder: true if a further word changes nothing."""
         with self._lock:
             plain, longer = self._tokenizer([text, f"{text} more"])
         return bool((plain == longer).all())
 
     def encode_image(self, rgb: Picture, longest: int) -> Vectors:
-        """See base.ImageTextEncoder."""
+        """See image_text.ImageTextEncoder."""
         sides = _scaled_sides(rgb, longest, self._stride) if self._side is None else (self._side, self._side)
         scaled = (_scaled(rgb, *sides).astype(np.float32) / 255 - self._mean) / self._deviation
         with self._lock, self._torch.inference_mode(), self._half:

@@ -1,4 +1,4 @@
-"""The few numbers that stand for an embedding: its principal components, and exact likeness from them."""
+"""Compresses embeddings to their principal components, and computes similarity from these."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from foveate.pipeline.encoders.base import Vectors
+from foveate.pipeline.encoders.image_text import Vectors
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.npz import npz_arrays
 
@@ -27,7 +27,7 @@ class Projection:
     mean: Vectors  # float32[D]
     basis: Vectors  # float32[n, D], n at most COMPONENTS; orthonormal rows
     explained: Vectors  # float32[n]: share of the variance that each component explains
-    check: Mapping[str, float]  # what the fit found on vectors that it had not seen
+    check: Mapping[str, float]  # quality of the fit on held-out vectors
 
     def compress(self, vectors: Vectors) -> Vectors:
         """Coefficients c = basis (f - mean): float32[..., D] -> [..., COMPONENTS], zero beyond the basis."""
@@ -62,7 +62,7 @@ def save_projection(projection: Projection, path: Path) -> None:
 def load_projection(path: Path, encoder: str, dimension: int) -> Projection:
     """Read what ``save_projection`` wrote, for the encoder with that id and dimension.
 
-    Raises SettingsError where the file cannot be read, is not of this kind, or was fitted for another encoder.
+    Raises SettingsError if the file cannot be read, is of another kind, or was fitted for another encoder.
     """
     arrays = _read(path)
     try:

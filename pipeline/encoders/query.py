@@ -1,4 +1,4 @@
-"""The encoder "open_clip": queries in words or by example, against dense embeddings of the picture."""
+"""The encoder "open_clip": compares queries in words or pictures with dense embeddings of the frame."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from foveate.pipeline.encoders.base import ImageTextEncoder, Vectors, picture_vector, unit
 from foveate.pipeline.encoders.embedder import DenseEmbedder
+from foveate.pipeline.encoders.image_text import ImageTextEncoder, Vectors, picture_vector, unit
 from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.encoders.pca import Projection, load_projection
 from foveate.pipeline.errors import SettingsError
@@ -21,16 +21,16 @@ from foveate.pipeline.query.terms import INPUTS, Term, query_terms
 from foveate.pipeline.settings import ClipSettings
 
 CONTRASTS: Final = ("object", "things", "stuff", "texture")
-"""What a cell must be less like than the query: the canonical phrases of LERF (Kerr et al. 2023)."""
+"""Negative prompts that a query is compared with: the canonical phrases of LERF (Kerr et al. 2023)."""
 
 
 class ClipEncoder:
     """See foveate.pipeline.query.encoder.QueryEncoder.
 
     The relevance of an embedding f to a query q is the least, over the contrasts k, of the softmax of s q.f against
-    s k.f, with the model's own sharpness s (Kerr et al. 2023, LERF, section 3.3): the sigmoid of s (q - k).f, which is
-    linear in the coefficients. An example is contrasted with the mean of all embeddings, since those of pictures lie
-    nearer to each other than to any text.
+    s k.f, with the model's logit scale s (Kerr et al. 2023, LERF, section 3.3): the sigmoid of s (q - k).f, which is
+    linear in the coefficients. An example picture is compared with the mean of all embeddings instead, since pictures
+    are more similar to each other than to any text.
     """
 
     name: Final = "open_clip"
@@ -42,16 +42,16 @@ class ClipEncoder:
         self._contrasts = encoder.encode_texts(CONTRASTS)
 
     def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
-        """All words count, up to the length that the model reads; what is cut is told.
+        """Compile any words, up to the length that the model reads; the notes list longer queries.
 
-        Raises SourceError where an example cannot be read.
+        Raises SourceError if an example cannot be read.
         """
         texts = [phrase.text for phrase in phrases if phrase.image is None]
         vectors = dict(zip(texts, self._encoder.encode_texts(texts), strict=True)) if texts else {}
         terms = [
             self._terms(vectors[phrase.text], self._contrasts)
             if phrase.image is None
-            else self._terms(self._seen(phrase.image), unit(self._projection.mean)[None])
+            else self._terms(self._example_vector(phrase.image), unit(self._projection.mean)[None])
             for phrase in phrases
         ]
         notes = tuple(
@@ -60,10 +60,10 @@ class ClipEncoder:
         return CompiledQuery(query_terms(phrases, terms, "sigmoid"), notes)
 
     def embedder(self, geometry: Geometry) -> DenseEmbedder:
-        """A new Embedder, with a thread of its own."""
+        """A new Embedder, with its own thread."""
         return DenseEmbedder(self._encoder, self._projection, self._settings, geometry)
 
-    def _seen(self, path: str) -> Vectors:
+    def _example_vector(self, path: str) -> Vectors:
         return picture_vector(self._encoder, example(path).filled())
 
     def _terms(self, vector: Vectors, contrasts: Vectors) -> list[Term]:

@@ -1,8 +1,8 @@
-"""Vectors of the parts of a picture, from the image towers that open_clip has. Imports torch.
+"""Dense embeddings from open_clip's image towers, one per patch. Imports torch.
 
-A tower ends in attention, or another pooling, that mixes all parts into one vector. Here every part goes through it
-alone: attention over one part is that part's value, so what is left is the value path with all that follows, which lies
-in the space that is shared with texts (Zhou, Loy and Dai 2022, MaskCLIP).
+A tower ends in attention, or another pooling, that mixes all patches into one vector. Here every patch goes through it
+alone: attention over one patch is that patch's value, so what remains is the value path and the layers behind it, whose
+output lies in the space shared with texts (Zhou, Loy and Dai 2022, MaskCLIP).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from open_clip.transformer import VisionTransformer
 from foveate.pipeline.errors import EngineError
 
 Dense = Callable[[torch.Tensor], torch.Tensor]
-"""A picture [1, 3, h, w], sides multiples of the stride, to one vector per part: [h/stride, w/stride, D]."""
+"""A picture [1, 3, h, w], sides multiples of the stride, to one vector per patch: [h/stride, w/stride, D]."""
 
 
 def dense_tower(visual: torch.nn.Module) -> tuple[Dense, int]:
@@ -73,7 +73,7 @@ def _modified_resnet(visual: Any, picture: torch.Tensor) -> torch.Tensor:
 
 
 def _timm(visual: Any, picture: torch.Tensor) -> torch.Tensor:
-    """timm's: each part through the head as if it were the whole picture."""
+    """timm's: each patch through the head as if it were the whole picture."""
     trunk = visual.trunk
     with ExitStack() as hooks:
         if getattr(trunk, "global_pool", "") == "token":  # no attention pools after the last block, so it does itself
@@ -91,7 +91,7 @@ def _timm(visual: Any, picture: torch.Tensor) -> torch.Tensor:
 
 
 def _headed(trunk: Any, features: torch.Tensor) -> torch.Tensor:
-    """Sequences [n, 1 or more, C] of which the head's pooling makes the n parts of ``features`` [1, prefix + n, C]."""
+    """Sequences [n, 1 or more, C] whose pooling by the head gives the n patches of ``features`` [1, prefix + n, C]."""
     prefix = trunk.num_prefix_tokens
     parts = _apart(features[:, prefix:])
     if getattr(trunk, "global_pool", "") == "token" or not prefix:
@@ -118,7 +118,7 @@ def _apart(parts: torch.Tensor) -> torch.Tensor:
 
 
 def _any_size(trunk: Any) -> int:
-    """Make a timm trunk take pictures of any size where it can be told to; returns its stride in pixels."""
+    """Make a timm trunk take pictures of any size if it can; returns its stride in pixels."""
     embed: Any = getattr(trunk, "patch_embed", None)
     if getattr(trunk, "dynamic_img_size", None) is False and hasattr(embed, "strict_img_size"):
         from timm.layers import Format
@@ -129,7 +129,7 @@ def _any_size(trunk: Any) -> int:
 
 
 def _stride(trunk: Any) -> int:
-    """Pixels per part along a side."""
+    """Pixels per patch along a side."""
     embed: Any = getattr(trunk, "patch_embed", None)
     if hasattr(trunk, "blocks") and hasattr(embed, "feat_ratio"):
         return int(embed.feat_ratio())

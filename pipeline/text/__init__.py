@@ -1,1 +1,1 @@
-"""Text found by a detector: a model of the extra ocr."""
+"""Text detection with a model of the extra ocr."""

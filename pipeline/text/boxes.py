@@ -1,4 +1,4 @@
-"""From how likely each sample of a picture belongs to text, to boxes around its lines, and to the cells they touch."""
+"""From a text probability map to boxes around lines of text, and to the cells that they touch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Map = NDArray[np.float32]
 LIKELY: Final = 0.3
 """Probability above which a sample belongs to a line of text."""
 SURE: Final = 0.5
-"""Mean probability of its samples from which on a line counts."""
-THINNEST: Final = 3.0  # samples: what is thinner is a scratch
+"""Least mean probability of the samples of a line."""
+THINNEST: Final = 3.0  # samples: thinner boxes are discarded as scratches
 GROWTH: Final = 1.5
-"""What a box grows by on each side, times its perimeter / its area: the model marks the middle of a line, not its rims
+"""Growth of a box on each side, in units of area / perimeter: the model marks the middle of a line, not its edges
 (Liao et al. 2020, Real-time Scene Text Detection with Differentiable Binarization: D' = A' r' / L', r' = 1.5)."""
 
 _FINE: Final = 4  # samples along the side of a cell where boxes are drawn
@@ -39,7 +39,7 @@ def boxes_in(probability: Map, height: int, width: int) -> list[Box]:
     means = np.bincount(labels.ravel(), probability.ravel(), len(extents)) / np.maximum(counts, 1)
     scale = np.array([width / probability.shape[1], height / probability.shape[0]], np.float32)
     found = []
-    for label in np.flatnonzero(means[1:] >= SURE) + 1:  # 0 is what is no text
+    for label in np.flatnonzero(means[1:] >= SURE) + 1:  # 0 is the background
         left, top, across, down = extents[label][:4]
         row, column = np.nonzero(labels[top : top + down, left : left + across] == label)
         corners = _around(np.stack([column + left, row + top], axis=1).astype(np.float32))
@@ -50,9 +50,9 @@ def boxes_in(probability: Map, height: int, width: int) -> list[Box]:
 
 
 def _around(samples: Map) -> Map | None:
-    """Corners of the grown box around float32[n, 2]; None where it is too thin."""
+    """Corners of the grown box around float32[n, 2]; None if it is too thin."""
     centre, sides, angle = cv2.minAreaRect(samples)
-    across, down = (side + 1 for side in sides)  # from centres of samples to their edges
+    across, down = (side + 1 for side in sides)  # from sample centres to sample edges
     if min(across, down) < THINNEST:
         return None
     rim = GROWTH * across * down / (2 * (across + down))
@@ -60,9 +60,9 @@ def _around(samples: Map) -> Map | None:
 
 
 def at_cells(boxes: Sequence[Box], rows: int, columns: int, cell: int) -> Map:
-    """The confidence of the surest box that touches each cell of ``cell`` pixels: float32[rows, columns]; else 0."""
+    """The highest confidence of the boxes that touch each cell of ``cell`` pixels, else 0: float32[rows, columns]."""
     drawn = np.zeros((rows * _FINE, columns * _FINE), np.float32)
-    for box in sorted(boxes, key=lambda box: box.confidence):  # the surest is drawn last
+    for box in sorted(boxes, key=lambda box: box.confidence):  # the highest is drawn last
         samples = np.floor(box.corners * np.float32(_FINE / cell)).astype(np.int32)
         cv2.fillPoly(drawn, [samples], box.confidence)
     return as_blocks(drawn, _FINE).max(axis=(1, 3))

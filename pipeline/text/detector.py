@@ -1,4 +1,4 @@
-"""The detector of text: a model that the package rapidocr holds, run by onnxruntime. Nothing is downloaded."""
+"""The text detector: the model in the package rapidocr, run by onnxruntime. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from foveate.pipeline.text.boxes import Box, boxes_in
 
 Picture = NDArray[np.uint8]
 TextDetector = Callable[[Picture], list[Box]]
-"""The lines of text in a picture, R'G'B' uint8[H, W, 3]. Raises EngineError where it fails."""
+"""The lines of text in a picture, R'G'B' uint8[H, W, 3]. Raises EngineError if it fails."""
 
 MODEL: Final = "PP-OCRv6_det_small.onnx"
-_STRIDE: Final = 32  # samples: sides of what the model takes are multiples of it
-_LARGEST: Final = 960  # samples along the longer side, where the settings do not say
+_STRIDE: Final = 32  # the model takes pictures whose sides are multiples of it
+_LARGEST: Final = 960  # default samples along the longer side
 _MOST_THREADS: Final = 4
 
 
 def open_detector(settings: OcrSettings) -> TextDetector:
-    """The model, ready to run on the CPU. Raises EngineError where the extra or the model is missing or broken."""
+    """The model, ready to run on the CPU. Raises EngineError if the extra or the model is missing or broken."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -36,23 +36,22 @@ def open_detector(settings: OcrSettings) -> TextDetector:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = settings.threads or min(max((os.cpu_count() or 2) - 1, 1), _MOST_THREADS)
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave processors alone
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads do not spin
     model = _model()
     try:
         session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its classes share no base of their own
+    except Exception as error:  # onnxruntime's exceptions have no common base
         raise EngineError(f"the text detector {model} cannot be loaded: {_line(error)}") from error
     return _Detector(session, settings.resolution)
 
 
 def _model() -> Path:
-    package = find_spec("rapidocr")  # which is not imported: only its file is needed
+    package = find_spec("rapidocr")  # not imported: only its model file is needed
     if package is None or package.origin is None:
         raise _missing("rapidocr")
     model = Path(package.origin).parent / "models" / MODEL
     if not model.exists():
-        brings = f"{install_command('ocr')} brings a version that has"
-        raise EngineError(f"the package rapidocr has no {MODEL}: {brings}")
+        raise EngineError(f"the package rapidocr has no {MODEL}: {install_command('ocr')} installs a version with it")
     return model
 
 
@@ -78,7 +77,7 @@ class _Detector:
         planes = np.ascontiguousarray(scaled.transpose(2, 0, 1)[::-1])  # it was trained on B, G, R in [-1, 1]
         try:
             (probability,) = self._session.run(None, {self._input: planes[None]})
-        except Exception as error:  # its classes share no base of their own
+        except Exception as error:  # onnxruntime's exceptions have no common base
             raise EngineError(f"the text detector failed: {_line(error)}") from error
         return boxes_in(np.asarray(probability[0, 0], np.float32), height, width)
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from foveate.pipeline.encoders.carried import Track
+from foveate.pipeline.encoders.crops import whole_picture, windows
 from foveate.pipeline.encoders.embedder import DenseEmbedder
+from foveate.pipeline.encoders.flow_track import FlowTrack
 from foveate.pipeline.encoders.pca import Projection
-from foveate.pipeline.encoders.regions import whole, windows
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Colour, Frame, Moment
 from foveate.pipeline.geometry import Geometry
@@ -258,7 +258,7 @@ def test_the_thread_is_its_own_and_ends_with_close() -> None:
 @given(st.integers(1, 900), st.integers(1, 900), st.integers(2, 20))
 def test_each_cell_of_the_picture_is_served_once_by_a_region_that_holds_it(width: int, height: int, side: int) -> None:
     geometry = Geometry(width, height)
-    for found in (whole(geometry), windows(geometry, side * 16)):
+    for found in (whole_picture(geometry), windows(geometry, side * 16)):
         served = np.zeros(geometry.grid, np.int32)
         for region in found:
             rows, columns = region.serves
@@ -278,7 +278,7 @@ def test_a_window_sees_at_least_a_quarter_of_itself_around_what_it_serves() -> N
 
 
 def test_a_track_remembers_what_was_lost_where_it_goes() -> None:
-    track = Track((8, 12))
+    track = FlowTrack((8, 12))
     valid = np.ones((8, 12), np.bool_)
     valid[2, 3] = False
     track.follow(None, valid)

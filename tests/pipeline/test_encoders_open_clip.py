@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.pipeline.encoders.base import picture_vector
+from foveate.pipeline.encoders.image_text import picture_vector
 from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.settings import ClipSettings

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import foveate.pipeline.encoders.query as query_module
-from foveate.pipeline.encoders.base import unit
+from foveate.pipeline.encoders.image_text import unit
 from foveate.pipeline.encoders.model import open_model
 from foveate.pipeline.encoders.pca import Projection, load_projection, save_projection
 from foveate.pipeline.encoders.query import ClipEncoder

@@ -10,9 +10,8 @@ import cv2
 import numpy as np
 import pytest
 
-from foveate.pipeline.attributes.colours import NAMES
+from foveate.pipeline.attributes.colours import NAMES, dominant_colours
 from foveate.pipeline.attributes.encoder import AttributesEncoder
-from foveate.pipeline.attributes.shown import dominant
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.example import Example, example
@@ -29,8 +28,8 @@ def picture(**shares: int) -> np.ndarray:
 
 def test_the_colours_of_a_fifth_of_the_picture_count() -> None:
     every = np.ones((20, 100), np.bool_)
-    assert [NAMES[k] for k in dominant(Example(picture(red=60, white=30, blue=10), every))] == ["white", "red"]
-    assert [NAMES[k] for k in dominant(Example(picture(blue=100), every))] == ["blue"]
+    assert [NAMES[k] for k in dominant_colours(Example(picture(red=60, white=30, blue=10), every))] == ["white", "red"]
+    assert [NAMES[k] for k in dominant_colours(Example(picture(blue=100), every))] == ["blue"]
 
 
 def transparent(path: Path) -> Path:
@@ -48,7 +47,7 @@ def test_what_is_transparent_shows_nothing(tmp_path: Path, name: str) -> None:
     shown = example(str(transparent(tmp_path / name)))
     assert shown.shows.shape == (30, 40)
     assert shown.shows.all()
-    assert {NAMES[index] for index in dominant(shown)} == {"blue", "white"}
+    assert {NAMES[index] for index in dominant_colours(shown)} == {"blue", "white"}
 
 
 def test_a_round_thing_is_filled_with_its_own_colour(tmp_path: Path) -> None:
@@ -59,13 +58,13 @@ def test_a_round_thing_is_filled_with_its_own_colour(tmp_path: Path) -> None:
     shown = example(str(tmp_path / "disc.png"))
     np.testing.assert_array_equal(shown.shows, disc[10:71, 10:71] > 0)
     assert np.abs(shown.filled().astype(int) - RGB["blue"]).max() <= 2  # PNG passes through YCbCr, and a mean of it
-    assert [NAMES[index] for index in dominant(shown)] == ["blue"]
+    assert [NAMES[index] for index in dominant_colours(shown)] == ["blue"]
 
 
 def test_a_palette_with_a_transparent_entry(tmp_path: Path) -> None:
     path = tmp_path / "palette.png"
     path.write_bytes(palette_png(np.pad(np.ones((10, 10), np.uint8), 20), [RGB["red"], RGB["blue"]], b"\0\xff"))
-    assert [NAMES[index] for index in dominant(example(str(path)))] == ["blue"]
+    assert [NAMES[index] for index in dominant_colours(example(str(path)))] == ["blue"]
 
 
 def palette_png(indices: np.ndarray, palette: list[tuple[int, int, int]], alpha: bytes) -> bytes:

@@ -67,8 +67,8 @@ def view(difference, foreground, changed=None, flow=None, keyframe=None):
 
 def moving(motion, seen, shares=()):
     """What moves in the next frame, whose colours have these shares."""
-    motion.follow(seen)
-    return motion.shown(lambda: regions(shares, GEOMETRY))
+    motion.update(seen)
+    return motion.moving(lambda: regions(shares, GEOMETRY))
 
 
 def maps(difference=0, foreground=0):

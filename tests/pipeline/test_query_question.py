@@ -3,7 +3,7 @@
 import pytest
 
 from foveate.pipeline.attributes.encoder import AttributesEncoder
-from foveate.pipeline.attributes.question import queries_in
+from foveate.pipeline.attributes.vocabulary import queries_in
 from foveate.pipeline.relevance.stream_query import compile_queries
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a picture are encoded at once, and which cells each of them serves."""
+"""Crops of a picture that are encoded separately, and the cells that each of them covers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.encoders.base import ImageTextEncoder, Picture, Vectors
+from foveate.pipeline.encoders.image_text import ImageTextEncoder, Picture, Vectors
 from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.settings import ClipSettings
 
@@ -16,8 +16,8 @@ Map = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
-    """A rectangle of cells that the encoder sees, and the rectangle inside it whose cells it serves. In cells."""
+class Crop:
+    """A rectangle that the encoder gets, and the cells inside it that take its result. In cells."""
 
     top: int
     left: int
@@ -27,46 +27,46 @@ class Region:
 
     @property
     def cells(self) -> int:
-        """Number of cells served."""
+        """Number of cells that take the result."""
         rows, columns = self.serves
         return int((rows.stop - rows.start) * (columns.stop - columns.start))
 
-    def crop(self, rgb: Picture) -> Picture:
-        """What the encoder sees of ``rgb``, the whole picture: uint8[h, w, 3]."""
+    def pixels(self, rgb: Picture) -> Picture:
+        """Cut out of ``rgb``, the whole picture: uint8[h, w, 3]."""
         return np.ascontiguousarray(rgb[self.top * CELL : self.bottom * CELL, self.left * CELL : self.right * CELL])
 
-    def at_cells(self, maps: Vectors, crop: Picture) -> Map:
-        """Values at the centres of the cells served, float32[n, rows, columns].
+    def at_cells(self, maps: Vectors, pixels: Picture) -> Map:
+        """Values at the centres of the crop's own cells, float32[n, rows, columns].
 
-        ``maps``, float32[h, w, n], span ``crop``; between their samples they are interpolated bilinearly.
+        ``maps``, float32[h, w, n], span ``pixels``; between their samples they are interpolated bilinearly.
         """
         height, width = maps.shape[:2]
-        down = _places(self.serves[0], self.top, crop.shape[0], height)
-        across = _places(self.serves[1], self.left, crop.shape[1], width)
+        down = _places(self.serves[0], self.top, pixels.shape[0], height)
+        across = _places(self.serves[1], self.left, pixels.shape[1], width)
         x, y = np.meshgrid(across, down)
         planes = np.moveaxis(maps, -1, 0)
         found = [_sampled(np.ascontiguousarray(plane), x, y) for plane in planes]
         return np.stack(found)
 
 
-def regions(geometry: Geometry, settings: ClipSettings) -> tuple[Region, ...]:
-    """The regions of a picture, as the settings have it encoded; each cell is served by one of them."""
-    return whole(geometry) if settings.dense == "native" else windows(geometry, settings.window)
+def crops(geometry: Geometry, settings: ClipSettings) -> tuple[Crop, ...]:
+    """The crops that the settings ask for; each cell belongs to one of them."""
+    return whole_picture(geometry) if settings.dense == "native" else windows(geometry, settings.window)
 
 
 def longest_side(encoder: ImageTextEncoder, settings: ClipSettings) -> int:
-    """Pixels to which the longer side of a region is scaled."""
+    """Pixels to which the longer side of a crop is scaled."""
     return settings.resolution or encoder.resolution * (2 if settings.dense == "native" else 1)
 
 
-def whole(geometry: Geometry) -> tuple[Region, ...]:
-    """The picture at once."""
+def whole_picture(geometry: Geometry) -> tuple[Crop, ...]:
+    """One crop: the whole picture."""
     rows, columns = _inside(geometry)
-    return (Region(0, 0, rows, columns, (slice(0, rows), slice(0, columns))),)
+    return (Crop(0, 0, rows, columns, (slice(0, rows), slice(0, columns))),)
 
 
-def windows(geometry: Geometry, side: int) -> tuple[Region, ...]:
-    """Windows of ``side`` pixels, each overlapping the next by half; a cell is served by the one it is most central in.
+def windows(geometry: Geometry, side: int) -> tuple[Crop, ...]:
+    """Windows of ``side`` pixels, each overlapping the next by half; a cell belongs to the one it is most central in.
 
     Raises ValueError for a side of less than two cells.
     """
@@ -75,14 +75,14 @@ def windows(geometry: Geometry, side: int) -> tuple[Region, ...]:
         raise ValueError(f"side must be at least {2 * CELL} pixels, got {side}")
     rows, columns = _inside(geometry)
     return tuple(
-        Region(top, left, bottom, right, (down, across))
+        Crop(top, left, bottom, right, (down, across))
         for top, bottom, down in _spans(rows, cells)
         for left, right, across in _spans(columns, cells)
     )
 
 
 def _spans(length: int, side: int) -> list[tuple[int, int, slice]]:
-    """Start, end and part served of each window along an axis of ``length`` cells."""
+    """Start, end and own cells of each window along an axis of ``length`` cells."""
     if length <= side:
         return [(0, length, slice(0, length))]
     count = -(-(length - side) // (side // 2)) + 1
@@ -101,7 +101,7 @@ def _inside(geometry: Geometry) -> tuple[int, int]:
 
 
 def _places(served: slice, start: int, extent: int, samples: int) -> Map:
-    """Where, among ``samples`` that span ``extent`` pixels, the centres of the cells of ``served`` lie."""
+    """Positions of the centres of the cells ``served`` among ``samples`` that span ``extent`` pixels."""
     centres = (np.arange(served.start, served.stop, dtype=np.float32) - start + np.float32(0.5)) * CELL
     return np.asarray(centres * np.float32(samples / extent) - np.float32(0.5), np.float32)
 

@@ -217,7 +217,9 @@ def test_it_does_not_look_before_text_is_asked_for(stand_in: WhiteIsText, clip: 
 def test_a_detector_is_loaded_only_where_text_may_be_read(
     settings: dict[str, Any], detects: bool, stand_in: WhiteIsText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("foveate.pipeline.plan.asked", lambda settings: None)  # which would load open_clip's model
+    monkeypatch.setattr(
+        "foveate.pipeline.plan.stream_query", lambda settings: None
+    )  # which would load open_clip's model
     plan = plan_stream(Settings.model_validate({"text": "ocr", **settings}))
     assert plan.detector is (stand_in if detects else None)
 
