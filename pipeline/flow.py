@@ -1,4 +1,4 @@
-"""Where the content of cells was in the frame before."""
+"""Optical flow over the Grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Culling that keeps as many cells as the frame is complex: at each look the fewest that hold a share of the whole."""
+"""Culling with an adaptive budget: each stage keeps the fewest cells that hold a share of the total value."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from foveate.pipeline.cascade.problem import Problem, Tokens
 
 
 class Adaptive:
-    """All tokens have LOD 0. A frame whose worth lies in few cells gets few tokens, and never more than the budget.
+    """All tokens have LOD 0. A frame whose value lies in few cells gets few tokens, and never more than the budget.
 
-    As in nucleus sampling (Holtzman et al. 2020), the number kept follows from how the worth is spread.
+    As in nucleus sampling (Holtzman et al. 2020), the number kept follows from how the values are distributed.
     """
 
     def __init__(self, share: float, min_gain: float, merge: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Maps carried from frame to frame by warping them along the Flow."""
+"""Maps of earlier frames, warped along the optical flow."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from foveate.pipeline.settings import CacheSettings
 
 
 class Cache:
-    """Named float32[grid] maps, and for each cell the frames since they were computed rather than carried.
+    """Named float32[grid] maps, and for each cell the number of frames since they were computed and not warped.
 
-    Maps of ``linear`` are warped bilinearly; those of ``nearest`` hold identities and are never averaged.
+    Maps of ``linear`` are warped bilinearly; those of ``nearest`` hold labels and are never averaged.
     """
 
     def __init__(
@@ -30,13 +30,13 @@ class Cache:
         self._row, self._column = np.indices(shape, dtype=np.float32)
 
     def clear(self) -> None:
-        """Forget everything: nothing is valid until it is computed again."""
+        """Reset all maps; no cell is valid until it is computed again."""
         for name, values in self.maps.items():
             self.maps[name] = np.zeros_like(values)
         self._age[:] = self._settings.max_age
 
     def follow(self, flow: Flow | None) -> Mask:
-        """Warp all maps backward; None: nothing moved. Returns bool[grid]: cells that may be reused."""
+        """Warp all maps backward; with None they stay as they are. Returns bool[grid]: cells that may be reused."""
         if flow is None:
             return self._age < self._settings.max_age
         x, y = self._column + flow.dx, self._row + flow.dy
@@ -50,5 +50,5 @@ class Cache:
         return inside & (flow.confidence >= self._settings.confidence) & (self._age < self._settings.max_age)
 
     def renew(self, valid: Mask) -> None:
-        """Count one more frame for the cells of ``valid``; the others are new."""
+        """Add one frame to the age of the cells of ``valid``; the others start at 0."""
         self._age = np.where(valid, self._age + 1, np.int32(0))

@@ -1,4 +1,4 @@
-"""Whole regions first: the best of the ~50 clusters are kept, then the best cells inside them."""
+"""Regions first: the best of about 50 clusters, then the best cells inside them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ClusterFirst:
     def allocate(self, problem: Problem) -> Tokens:
         """The best cells of the clusters with the highest mean score; see Strategy.
 
-        In stream memory those of which the reader lacks most, of the clusters of which it lacks most per cell.
+        In stream memory cells are ranked by the error the reader still has, and clusters by their mean error.
         """
         units = Units(problem, self._merge)
         lost = units.lost(problem)
@@ -36,7 +36,7 @@ class ClusterFirst:
 
 
 def ranks(label: Chosen, values: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Each cluster's place by the mean value of its units, from 0; int[labels]. Clusters without a unit come last."""
+    """Rank of each cluster by the mean value of its units, from 0; int[labels]. Empty clusters come last."""
     count = np.bincount(label)
     mean = np.where(count > 0, np.bincount(label, weights=values) / np.maximum(count, 1), -1.0)
     rank = np.empty(len(mean), np.intp)

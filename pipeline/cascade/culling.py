@@ -1,4 +1,4 @@
-"""What the strategies of LOD 0 share: the units they choose among, and what each level of the picture shows of them."""
+"""Shared by the strategies that only use LOD 0: the units they choose from, and the values by which they rank them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Chosen = NDArray[np.intp]  # units, as indices into the flat map of units, ascen
 
 
 class Units:
-    """One frame's cells, or whole ``merge`` x ``merge`` groups of them: what is chosen as a whole."""
+    """One frame's cells, or ``merge`` x ``merge`` groups of them, which are chosen as a whole."""
 
     def __init__(self, problem: Problem, merge: int) -> None:
         self._merge = merge
@@ -27,13 +27,13 @@ class Units:
         return means_of_groups(values, self._merge).ravel()
 
     def labels(self, values: Map) -> NDArray[np.intp]:
-        """The whole number of each unit's first cell, flat: identities are never averaged."""
+        """The whole number of each unit's first cell, flat: labels are never averaged."""
         return np.rint(values[:: self._merge, :: self._merge]).astype(np.intp).ravel()
 
     def lost(self, problem: Problem) -> NDArray[np.float32] | None:
-        """The weighted squared error of what the reader holds of each unit, flat; None where it holds nothing.
+        """The weighted squared error of the reader's picture over each unit, flat; None where it has seen nothing.
 
-        A token of LOD 0 removes all of it, so no look at the picture tells better what a unit is worth.
+        A token of LOD 0 removes all of it, so it is the exact gain of choosing the unit.
         """
         return None if problem.kept is None else over_groups(problem.kept * problem.weight, self._merge).ravel()
 
@@ -53,7 +53,7 @@ def highest(values: NDArray[np.float32], units: Chosen, keep: int) -> Chosen:
 
 
 def coarse(problem: Problem) -> Map:
-    """What level 4 alone can tell: saliency, and motion of whole cells."""
+    """What level 4 shows: saliency plus motion of whole cells."""
     return problem.channels["saliency"] + problem.channels["motion"]
 
 
@@ -65,5 +65,5 @@ def detail(problem: Problem, level: int) -> Map:
 
 
 def detailed(problem: Problem, level: int) -> Map:
-    """The score, from its half where ``level`` shows nothing new up to its whole where that shows much."""
+    """The score, halved where ``level`` shows no detail of its own, whole where it shows much."""
     return problem.score * (np.float32(0.5) + np.float32(0.5) * detail(problem, level))

@@ -1,7 +1,7 @@
-"""Depth, normals and occlusion, from a depth model of the user's.
+"""Depth, normals and occlusion, from a depth model supplied by the user.
 
-The model is a Python function: R'G'B' uint8[H, W, 3] -> depth, float[h, w] of any size, in [0, 1], 0 nearest. It is
-asked on keyframes; in between its answer is warped along the flow.
+The model is a Python function: R'G'B' uint8[H, W, 3] -> depth, float[h, w] of any size, in [0, 1], 0 nearest. It runs
+on keyframes; in between, its output is warped along the flow.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ OCCLUDED: Final = np.float32(0.1)
 
 
 def depth_of(picture: NDArray[np.uint8], model: DepthModel, geometry: Geometry) -> Map:
-    """What ``model`` says of ``picture``, as means over the cells, float32[grid]; the padding repeats the edge.
+    """Depth of ``picture`` by ``model``, as means over the cells, float32[grid]; the padding repeats the edge.
 
-    Raises EngineError where the answer is no depth map.
+    Raises EngineError where the output is not a depth map.
     """
     try:
         answer = np.asarray(model(picture))

@@ -1,4 +1,4 @@
-"""What users and models feed back while a stream runs: the gaze point, and the attention a VLM paid to tokens."""
+"""Feedback while a stream runs: gaze, attention of a model to tokens, budget and queries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Remembered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What was fed in since it was last taken."""
+    """Feedback received since it was last taken."""
 
     gaze: tuple[float, float] | None
     gaze_moved: bool
@@ -47,7 +47,7 @@ class Fed:
 
     @property
     def anything(self) -> bool:
-        """True where this frame differs from the last by what was fed in."""
+        """True where there is any feedback that this frame must react to."""
         return self.gaze_moved or self.budget_changed or self.query_changed or self.attention is not None
 
 
@@ -63,12 +63,12 @@ def _point(values: tuple[object, object]) -> tuple[float, float]:
 
 
 class Feedback:
-    """A mailbox between the caller's thread and the Cascade. What is fed in counts from the next frame on."""
+    """Passes feedback from the caller's thread to the Cascade. It takes effect with the next frame."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._news = False  # whether anything was fed in that has not been taken
-        self._rest = Fed(None, False, None)  # what is told where there was nothing new
+        self._pending = False  # whether there is feedback that was not taken
+        self._latest = Fed(None, False, None)  # returned while there is nothing new
         self._gaze: tuple[float, float] | None = None
         self._gaze_moved = False
         self._budget: int | None = None
@@ -86,13 +86,13 @@ class Feedback:
         point = None if point is None else _point(point)
         with self._lock:
             self._gaze, self._gaze_moved = point, True
-            self._news = True
+            self._pending = True
 
     def set_budget(self, budget: int) -> None:
         """At most so many tokens per frame, from the next one on."""
         with self._lock:
             self._budget, self._budget_changed = budget, True
-            self._news = True
+            self._pending = True
 
     def set_query(self, queries: tuple[str, ...], terms: QueryTerms | None, ignored: tuple[str, ...] = ()) -> None:
         """Look for ``queries``, as ``terms`` says, from the next frame on; None: for nothing in particular.
@@ -101,13 +101,13 @@ class Feedback:
         """
         with self._lock:
             self._queries, self._terms, self._ignored, self._query_changed = queries, terms, ignored, True
-            self._news = True
+            self._pending = True
 
     def resend_gaze(self) -> None:
-        """A Cascade begins, as where frames change their size: the gaze is news to it."""
+        """Report the gaze again, to a Cascade that starts because the frame size changed."""
         with self._lock:
             if self._gaze is not None:
-                self._gaze_moved = self._news = True
+                self._gaze_moved = self._pending = True
 
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
         """Weights float[K] in [0, 1] that the model gave to the tokens of frame ``index``, in the Selection's order.
@@ -124,21 +124,21 @@ class Feedback:
             if not ((weights >= 0) & (weights <= 1)).all():
                 raise ValueError("attention must lie in [0, 1]")
             self._attention.append((index, weights))
-            self._news = True
+            self._pending = True
 
     def remember(self, selection: Selection, geometry: Geometry) -> None:
-        """Note the tokens of a frame, so that attention can be placed."""
+        """Keep the tokens of a frame, so that attention to them can be mapped to cells."""
         with self._lock:
             self._tokens[selection.index] = _Remembered(selection.lod, selection.x, selection.y, geometry)
             while len(self._tokens) > _REMEMBERED:
                 self._tokens.popitem(last=False)
 
     def take(self, geometry: Geometry) -> Fed:
-        """What was fed in since the last call; attention for frames of another size is dropped."""
-        if not self._news:  # as for nearly every frame
-            return self._rest
+        """Feedback since the last call; attention to frames of another size is dropped."""
+        if not self._pending:  # as for nearly every frame
+            return self._latest
         with self._lock:
-            self._news = False
+            self._pending = False
             attention = None
             for index, weights in self._attention:
                 remembered = self._tokens.get(index)
@@ -159,5 +159,5 @@ class Feedback:
                 self._query_changed,
             )
             self._gaze_moved = self._budget_changed = self._query_changed = False
-            self._rest = replace(fed, gaze_moved=False, attention=None, budget_changed=False, query_changed=False)
+            self._latest = replace(fed, gaze_moved=False, attention=None, budget_changed=False, query_changed=False)
             return fed

@@ -1,4 +1,4 @@
-"""What a linear scorer learns from: per token, the channels under it and the attention that a model paid to it."""
+"""Training data of a linear scorer: per token, the channels under it and the attention of a model to it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.npz import npz_arrays
 from foveate.pipeline.selection import Selection
 
-_HELD_OUT = 5  # every fifth frame is not learned from, but tells how well the rest was learned
+_HELD_OUT = 5  # every fifth frame is held out for validation
 
 
 class Table(NamedTuple):
-    """Lessons as arrays: N tokens, C channels."""
+    """Training data as arrays: N tokens, C channels."""
 
     channels: tuple[str, ...]
     values: NDArray[np.float32]  # [N, C]: mean of each channel over the cells under the token
     attention: NDArray[np.float32]  # [N], in [0, 1]
-    frame: NDArray[np.int64]  # [N]: which frame the token is of
+    frame: NDArray[np.int64]  # [N]: the token's frame
 
 
 class Learned(NamedTuple):
-    """A scorer, and how well it predicts attention that it was not fitted to."""
+    """A scorer, and its validation result."""
 
     scorer: LinearScorer
     correlation: float | None  # Pearson's, over the tokens of the frames held out; None where there were too few
@@ -50,7 +50,7 @@ class Lessons:
         self._attention: list[NDArray[np.float32]] = []
 
     def add(self, selection: Selection, attention: NDArray[np.floating]) -> None:
-        """Note the ``attention``, float[K] in [0, 1], that a model paid to the tokens of ``selection``.
+        """Add the ``attention``, float[K] in [0, 1], of a model to the tokens of ``selection``.
 
         Raises ValueError for weights of another length or range, and for a Selection without the maps.
         """
@@ -69,7 +69,7 @@ class Lessons:
         self._attention.append(weights)
 
     def table(self) -> Table:
-        """All that was noted."""
+        """Everything added so far."""
         counts = [len(each) for each in self._attention]
         return Table(
             self._channels,

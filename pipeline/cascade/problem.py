@@ -1,4 +1,4 @@
-"""What every strategy takes and gives: the levels, channels, scores and the budget, against tokens."""
+"""Input and output of every strategy: errors, channels, scores and the budget in, tokens out."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Problem:
 
     geometry: Geometry
     budget: int
-    weight: Map  # what a unit of squared error in the cell counts; 0 in the padding
+    weight: Map  # weight of the squared error in the cell; 0 in the padding
     errors: tuple[Map, ...]  # squared error over the cell when shown at LOD 1, 2 .. the coarsest that may be chosen
-    kept: Map | None  # squared error of what the reader already holds; None: it holds nothing (memory "frame")
+    kept: Map | None  # squared error of the reader's picture; None: it has seen nothing (memory "frame")
     channels: dict[str, Map]
     score: Map
-    gaze: tuple[float, float] | None = None  # level-0 pixels; None: nowhere in particular
+    gaze: tuple[float, float] | None = None  # level-0 pixels; None: no gaze
     participation: Map | None = None  # None without a query
     debt: float = 0.0  # rate_distortion: share of the most that earlier frames have spent ahead, in [0, 1]; see rate.py
 
 
 class Strategy(Protocol):
-    """Spends the budget. What it chooses depends on the problem alone."""
+    """Chooses tokens within the budget. The choice depends on the problem alone."""
 
     def allocate(self, problem: Problem) -> Tokens:
         """At most ``problem.budget`` tokens, the first frame included."""

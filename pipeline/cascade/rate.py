@@ -1,7 +1,7 @@
-"""Rate control for stream memory: what a frame may spend where the budget is an average.
+"""Rate control for stream memory: how many tokens a frame may spend where the budget is an average.
 
-A debt is kept of what was spent beyond the average R, at least 0. The price of a token rises with it, so that a change
-is paid for at once and what is left of it is refined later; and no frame may push the debt Q beyond D = 7 R. As the
+The debt is the number of tokens spent beyond the average R, at least 0. The price of a token rises with it, so that a
+change is shown at once and refined later; and no frame may push the debt Q beyond D = 7 R. As the
 debt moves by what a frame spends less R, any W frames spend at most R W + D: a leaky bucket (Turner, "New directions
 in communications", 1986).
 """
@@ -17,14 +17,14 @@ OCTAVES: Final = 14
 
 
 class Terms(NamedTuple):
-    """What one frame may do."""
+    """Limits of one frame."""
 
     most: int  # tokens
     debt: float  # as a share of the most, in [0, 1]
 
 
 class Account:
-    """The debt of one stream. It outlasts keyframes, cuts and changes of size: what was given was given.
+    """The debt of one stream. Keyframes, cuts and changes of size do not reset it: the tokens were sent.
 
     It is kept in units, which are tokens or groups of ``merge`` x ``merge``, as on the GPU.
     """
@@ -36,11 +36,11 @@ class Account:
 
     @property
     def debt(self) -> int:
-        """Tokens spent beyond the average and not saved again since."""
+        """Tokens spent beyond the average and not yet saved."""
         return self._debt * self._each
 
     def terms(self, average: int) -> Terms:
-        """What the next frame may do, with an average of so many tokens.
+        """Limits of the next frame, for an average of ``average`` tokens.
 
         Where that has fallen, debt beyond its own depth is forgiven, so that every frame may have the average.
         """
@@ -51,5 +51,5 @@ class Account:
         return Terms(most * self._each, self._debt / deepest)
 
     def spend(self, tokens: int) -> None:
-        """The frame has taken so many."""
+        """Account for the tokens of a frame."""
         self._debt = max(0, self._debt + tokens // self._each - self._average)

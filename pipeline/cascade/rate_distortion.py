@@ -6,8 +6,8 @@ so that a frame's tokens depend on that frame only.
 
 No tree of as many tokens as that price's, or fewer, leaves less (Everett, "Generalized Lagrange multiplier method",
 1963), so in stream memory none that frame memory would choose. What is then left of the budget is spent on the best
-single steps. The errors of coarse tokens are estimates, see native/leaf_errors.c; those of what a reader holds are its
-own.
+single steps. The errors of coarse tokens are estimates, see native/leaf_errors.c; those of the reader's picture are
+exact.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def first_price(min_gain: float) -> int:
     return min(math.ceil(PER_OCTAVE * math.log2(min_gain)) - LEAST * PER_OCTAVE, len(prices()) - 1)
 
 
-def dearer(least: int, debt: float) -> int:
+def first_price_in_debt(least: int, debt: float) -> int:
     """Index of the lowest price that may be chosen with a debt, a share of the most, in [0, 1]; see rate.py."""
     return min(least + int(OCTAVES * PER_OCTAVE * debt), len(prices()) - 1)
 
 
 class RateDistortion:
-    """Starts to look for the price where the last frame's was; that decides how long it takes, not what is found."""
+    """Starts the search for the price at the last frame's; this affects the time it takes, not the result."""
 
     def __init__(self, min_gain: float, merge: int = 1) -> None:
         self._min_gain = max(min_gain, 2.0**LEAST)
@@ -71,7 +71,7 @@ class RateDistortion:
             raise ValueError(f"errors must go up to LOD {needed} to cover the picture with {budget} units, got {top}")
         least, min_gain = self._least, self._min_gain
         if problem.debt:
-            least = dearer(least, problem.debt)
+            least = first_price_in_debt(least, problem.debt)
             min_gain = float(prices()[least])
         costs = Costs(problem.weight, problem.errors, problem.kept)
         found = Prices(prices(), least, self._price)
@@ -81,7 +81,7 @@ class RateDistortion:
 
     @property
     def price(self) -> float:
-        """Of a token of the last frame: the weighted squared error that the dearest one had to remove, at least."""
+        """Price per token of the last frame: the weighted squared error that every token of it had to remove."""
         return float(prices()[self._price])
 
     def _allocator_for(self, geometry: Geometry) -> Allocator:

@@ -64,7 +64,7 @@ def score_cells(
 
 
 def peak(score: Map, geometry: Geometry) -> tuple[float, float]:
-    """Where most of the score lies: the centre, in pixels, of the 5x5 cells with the greatest sum."""
+    """The centre, in pixels, of the 5x5 cells with the greatest total score."""
     sums = cv2.boxFilter(score * geometry.inside, -1, (5, 5), normalize=False, borderType=cv2.BORDER_CONSTANT)
     row, column = divmod(int(np.argmax(np.where(geometry.inside, sums, -1))), score.shape[1])
     return (column + 0.5) * CELL, (row + 0.5) * CELL

@@ -1,4 +1,4 @@
-"""The channels that come from earlier frames and from feedback, warped along the Flow."""
+"""Channels made from earlier frames and from feedback, warped along the optical flow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SOURCES = {  # what a channel is made from, if not itself
 
 
 class Temporal:
-    """The state that passes from frame to frame, on the Grid of one size of frames. Only ``used`` channels are kept."""
+    """State kept from frame to frame, over the Grid, for frames of one size. Only ``used`` channels are kept."""
 
     def __init__(self, geometry: Geometry, settings: CacheSettings, used: frozenset[str]) -> None:
         kept = {_SOURCES.get(name, name) for name in used} | {"prev_relevance"}
@@ -50,15 +50,15 @@ class Temporal:
         self.eccentricity = self.distance_to(None)
 
     def clear(self) -> None:
-        """A keyframe: the cache is emptied."""
+        """Reset the cache on a keyframe."""
         self._cache.clear()
 
     def follow(self, flow: Flow | None) -> Mask:
-        """Carry the maps to this frame. Returns bool[grid]: cells whose maps may be reused."""
+        """Warp the maps to this frame. Returns bool[grid]: cells whose maps may be reused."""
         return self._cache.follow(flow)
 
     def feed(self, fed: Fed) -> None:
-        """Take in what was fed since the last frame. Attention adds up, and fades by a tenth per frame."""
+        """Apply the feedback since the last frame. Attention adds up, and decays by a tenth per frame."""
         maps = self._cache.maps
         if "attention" in maps:
             self._prev_attention = maps["attention"]
@@ -71,7 +71,7 @@ class Temporal:
                 self._gaze = np.maximum(self._gaze, self._bump(fed.gaze))
 
     def remember(self, score: Map, saliency: Map, tokens: Tokens, valid: Mask) -> None:
-        """Remember this frame for the next. A token of LOD l fixates its cells by 4**-l."""
+        """Store this frame's maps for the next. A token of LOD l counts 4**-l as a fixation of its cells."""
         maps = self._cache.maps
         maps["prev_relevance"] = score
         if "prev_saliency" in maps:
@@ -83,12 +83,12 @@ class Temporal:
         self._cache.renew(valid)
 
     def cluster(self, rgb: NDArray[np.uint8]) -> None:
-        """Cluster anew, from the Grid's colours uint8[rows, columns, 3]."""
+        """Recompute the clusters from the Grid's colours, uint8[rows, columns, 3]."""
         clusters = dict(zip(_CLUSTER, cluster(rgb), strict=True))
         self._cache.maps |= {name: values for name, values in clusters.items() if name in self._cache.maps}
 
     def see_depth(self, depth: Map) -> None:
-        """Take in the depth of the cells, float32[grid]."""
+        """Set the depth of the cells, float32[grid]."""
         self._cache.maps["depth"] = depth
 
     @property
@@ -103,7 +103,7 @@ class Temporal:
 
     @property
     def previous_score(self) -> Map:
-        """The previous frame's final score, carried to this frame: float32[grid]."""
+        """The previous frame's final score, warped to this frame: float32[grid]."""
         return self._cache.maps["prev_relevance"]
 
     def channel(self, name: str) -> Map:
@@ -132,7 +132,7 @@ class Temporal:
     def _angle(self) -> Map:
         """The slowest rotation of a 2-D rotary embedding with mixed axes (Heo et al. 2024): pi x + pi y / 2.
 
-        At most 1.5 pi, so that it never comes round; the product of two cells' pairs depends on how they lie alone.
+        At most 1.5 pi, so that it never wraps around; the product of two cells' pairs depends on their offset alone.
         """
         return np.float32(np.pi) * self.channel("x") + np.float32(np.pi / 2) * self.channel("y")
 

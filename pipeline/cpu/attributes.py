@@ -48,7 +48,7 @@ class AttributeStack:
 
     @property
     def strokes(self) -> Map:
-        """How many strokes of letters end in each cell, float32[grid]; changed by the next update."""
+        """Number of letter strokes that end in each cell, float32[grid]; overwritten by the next update."""
         return self._found.strokes
 
     def maps(self) -> dict[str, Map]:

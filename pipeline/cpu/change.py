@@ -1,4 +1,4 @@
-"""Which tiles of a frame differ from what the texture holds now."""
+"""Change detection: which tiles of a frame differ from the reference frame."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _per_plane(side: int, plane: Plane, luma: Plane) -> int:
 
 
 class ReferenceFrame:
-    """Upload's copy of what the texture holds: the same tiles are written to both, in the same order."""
+    """The picture as last written, tile by tile: the planes that new frames are compared with."""
 
     def __init__(self) -> None:
         self._planes: Planes | None = None
@@ -55,11 +55,11 @@ class ReferenceFrame:
     def planes(self) -> Planes:
         """The planes as they are now. Valid until the next write."""
         if self._planes is None:
-            raise RuntimeError("nothing is reference before the first write")
+            raise RuntimeError("there is no reference frame before the first write")
         return self._planes
 
     def write(self, planes: Planes, tiles: Mask) -> None:
-        """Take over ``tiles`` of ``planes``."""
+        """Copy ``tiles`` of ``planes`` into the reference frame."""
         if tiles.all():
             self._planes, self._own = planes, False
             return

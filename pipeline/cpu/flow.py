@@ -28,13 +28,13 @@ class FlowSearch:
         self._place: tuple[Map, Map] | None = None
 
     def observe(self, picture: Picture) -> None:
-        """Only remember the picture, for the next search."""
+        """Store the picture for the next search, without searching."""
         self._before = picture
 
     def search(self, picture: Picture, changed: Mask) -> Flow | None:
         """The Flow from the previous picture to ``picture``; None where nothing changed or there is no previous one.
 
-        ``picture`` is the luma at the flow level, ``changed`` bool[grid]. Unchanged cells rest, with confidence 1.
+        ``picture`` is the luma at the flow level, ``changed`` bool[grid]. Unchanged cells have flow 0 and confidence 1.
         """
         if not changed.any():
             return None

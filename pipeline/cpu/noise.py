@@ -1,4 +1,4 @@
-"""How noisy a stream's pictures are, and the change threshold that follows."""
+"""The noise level of a stream, and the change threshold that follows from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def passed(settings: ChangeSettings, level: int) -> float:
 
 
 def noise_error(settings: ChangeSettings, level: int) -> np.float32:
-    """Squared error of a cell, in 8-bit units, between two pictures of the same that differ by noise of a ``level``."""
+    """Squared error of a cell, in 8-bit units, between two pictures that differ by noise of a ``level``."""
     grey = passed(settings, level)
     return np.float32(PER_SQUARE * grey * grey)
 
@@ -44,7 +44,7 @@ class Noise:
         return max(self._settings.threshold, passed(self._settings, self.level))
 
     def measure(self, luma: Plane, forgets: bool) -> None:
-        """Look at a frame. What begins a new scene says nothing of noise."""
+        """Measure the noise of a frame. The first frame of a scene has nothing to be compared with."""
         if self._settings.noise:
             level = noise_level(luma, self._before)
             self.level = 0 if forgets else level

@@ -47,9 +47,9 @@ class ChannelStack:
         local_channels(sources, self._level, self._gains, self._geometry, written, self.grid)
 
     def begin_motion(self, levels: Levels, update: Update, known: bool) -> Motion | None:
-        """Where to note |Y - Y the texture held before| while ``levels``, as they are now, are written over.
+        """Where to store |Y - previous Y| while ``levels``, as they are now, are overwritten.
 
-        Motion is zero outside the changed tiles, and everywhere if what was there before is not ``known``.
+        Motion is zero outside the changed tiles, and everywhere if the previous picture is not ``known``.
         """
         motion = self.grid["motion"]
         if self.moving:

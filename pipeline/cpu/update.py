@@ -16,9 +16,9 @@ class Update:
     frame: FrameView
     geometry: Geometry
     keyframe: KeyframeReason | None
-    changed: Mask  # bool[tiles]: tiles that differ from what the texture held
+    changed: Mask  # bool[tiles]: tiles that differ from the reference frame
     written: Mask  # bool[tiles]: the tiles to write: the changed ones, or all of them on a keyframe
-    noise: int  # eighths of a grey value that the quietest quarter of the picture differs by from the frame before
+    noise: int  # in eighths of a grey value: the lower quartile of the differences from the previous frame
 
     @property
     def forgets(self) -> bool:

@@ -1,4 +1,4 @@
-"""The Upload stage: finds the tiles that changed, and the frames on which everything is recomputed."""
+"""The Upload stage: finds changed tiles, and the keyframes on which everything is recomputed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def upload(frames: Iterable[Frame], settings: ChangeSettings, feedback: Feedback
 
 
 class Uploader:
-    """Compares each frame with what the texture holds."""
+    """Compares each frame with the reference frame."""
 
     def __init__(self, settings: ChangeSettings, feedback: Feedback | None = None) -> None:
         self._settings = settings
@@ -41,7 +41,7 @@ class Uploader:
         self._since_keyframe = 0
 
     def update(self, frame: Frame) -> Update:
-        """The Update of ``frame``; what it writes counts as reference from now on."""
+        """The Update of ``frame``; the tiles it writes become part of the reference frame."""
         changed, keyframe = self._examine(frame)
         self._noise.measure(frame.luma, keyframe not in (None, "periodic"))
         self._since_keyframe = 0 if keyframe else self._since_keyframe + 1

@@ -1,4 +1,4 @@
-/* Which tiles of a frame differ from what the texture holds: any block whose mean absolute difference exceeds a threshold.
+/* Change detection: tiles with a block whose mean absolute difference from the reference frame exceeds a threshold.
 
    A block covers 8x8 pixels of level 0: 8x8 samples, or 4x4 of a plane at half resolution. Where a picture ends inside
    a block, its edge is repeated. Sums are whole numbers, so the answer is exact. */
@@ -21,7 +21,7 @@ typedef struct {
     int64_t now_stride, reference_stride;
 } Band;
 
-/* Rows are read from left to right, some tiles at a time: memory is fastest in its own order. */
+/* Rows are read from left to right, CHUNK tiles at a time: sequential reads are fastest. */
 enum { CHUNK = 64 };
 
 #if defined(__SSE2__)
@@ -186,7 +186,7 @@ static inline Difference differ(const uint8_t *samples, int64_t stride, uint8_t 
 #endif
 
 /* How much the top left block of a tile of luma differs from ``before``. Where most of the differences have one sign, the
-   picture changed: that is no noise. */
+   content changed, which is not noise. */
 static uint32_t noise_of(const Plane *luma, int32_t top, int32_t left, uint8_t *before)
 {
     Difference sums = differ(luma->samples + top * luma->stride + left, luma->stride, before);

@@ -37,10 +37,10 @@ def changed_tiles(
 
 
 def noise_level(luma: NDArray[np.uint8], before: NDArray[np.uint8]) -> int:
-    """What the quietest quarter of the picture's blocks differs by from frame to frame, in eighths of a grey value.
+    """Noise level: lower quartile of the blocks' mean differences from frame to frame, in eighths of a grey value.
 
     ``before``, uint8[tile rows, tile columns, 64], holds the top left 8x8 block of each tile of the frame before, and
-    becomes this one's. Blocks in which most pixels change the same way count as quiet: that is no noise.
+    becomes this one's. Blocks in which most pixels change in the same direction count as 0: that is not noise.
     """
     rows, columns, _ = before.shape
     at = address(before, np.uint8, (rows, columns, 64))

@@ -16,7 +16,7 @@ typedef struct {
     int32_t level;
 } Motion;
 
-/* The pixels of the tiles of ``mask`` in one row of tiles, from left to right: memory is fastest in its own order. Where
+/* The pixels of the tiles of ``mask`` in one row of tiles, from left to right, as sequential copies are fastest. Where
    the picture ends inside a tile, its edge is repeated. */
 static void copy_row(const Plane *source, Pyramid *into, int32_t row, int32_t columns, const uint8_t *mask)
 {

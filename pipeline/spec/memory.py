@@ -1,4 +1,4 @@
-"""Maps that are carried from frame to frame: what is kept of them per frame."""
+"""Decay per frame of the maps that are kept from frame to frame."""
 
 from typing import Final
 
