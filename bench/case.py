@@ -1,4 +1,4 @@
-"""What is benched: a clip under settings, and how the outcome is written down."""
+"""A benchmark case: a clip, the settings it runs with, and the form of its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measures that are modules of their own do with errors, and what they refuse before they measure."""
+"""Exit codes, one-line errors and argument checks of the benchmarks that run as ``python -m foveate.bench....``"""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def guarded(call: Callable[[], None]) -> int:
 
 
 def check_folders(**outputs: str | None) -> None:
-    """Raise SettingsError now for an output whose folder is not there: it would fail when all is measured."""
+    """Raise SettingsError before measuring where the folder of an output does not exist."""
     for flag, name in outputs.items():
         if name is not None and not Path(name).parent.is_dir():
             raise SettingsError(f"--{flag} {name!r}: there is no folder {str(Path(name).parent)!r}")
 
 
 def check_least(least: int, **numbers: int) -> None:
-    """Raise SettingsError for a number below ``least``, or beyond any that can be counted to."""
+    """Raise SettingsError for a number below ``least`` or above the largest frame count."""
     for flag, number in numbers.items():
         check_count(flag, number, least)

@@ -1,4 +1,4 @@
-"""What the exit codes mean."""
+"""Exit codes of all commands."""
 
 from __future__ import annotations
 

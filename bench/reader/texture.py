@@ -1,4 +1,4 @@
-"""What the texture holds, worked out from the rule in docs/architecture.md alone (step 2 of a frame's way).
+"""Reference texture, computed only from the rule in docs/architecture.md (step 2 of a frame's way).
 
 Tokens show the texture, not the frame. Written without the pipeline's own change detection, so that the quality measure
 checks it.

@@ -1,4 +1,4 @@
-"""How two records of the same measure differ, case by case, and which differences are more than noise."""
+"""Differences between two records of the same benchmark, case by case, with the significant ones marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure a figure is: a share that was counted, the mean of differences, the ratio of two times."""
+"""Confidence intervals: of a proportion, of a mean of paired differences, of a ratio of two times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a case that two records can be compared by: what they are called, and which way is better."""
+"""Metrics by which two records are compared: name, unit, and whether higher or lower is better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that were written earlier, as comparisons and reports read them. Nothing here measures."""
+"""Reads earlier records, for comparisons and reports."""
 
 from __future__ import annotations
 

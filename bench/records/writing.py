@@ -1,4 +1,4 @@
-"""What every record says besides its numbers: which program, on which machine, over which input."""
+"""Writes records: the commit, machine, versions and input that each one names, and the file."""
 
 from __future__ import annotations
 

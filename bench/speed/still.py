@@ -1,4 +1,4 @@
-"""What a frame costs after decoding: a keyframe, against a frame on which nothing changed."""
+"""Time per frame after decoding: keyframes against frames on which nothing changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One case's speed: checked first, then timed, the two sides taking turns."""
+"""Speed of one case: checked first, then decoding and the pipeline are timed in turns."""
 
 from __future__ import annotations
 
