@@ -108,7 +108,7 @@ def _eager(tower: Any, selection: Selection) -> Callable[[], Any]:
     from foveate.pipeline.vlm.groups import Groups
 
     rows = _rows(tower, len(selection))
-    grid, keywords = tower.told([Groups.of(selection, tower.merge)], exact=True)
+    grid, keywords = tower.inputs([Groups.of(selection, tower.merge)], exact=True)
 
     def run() -> Any:
         with torch.no_grad():

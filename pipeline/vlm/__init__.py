@@ -1,1 +1,1 @@
-"""The hand-off to vision-language models: where selected tokens lie, as a model's own position embedding reads it."""
+"""Feeds selected tokens to vision-language models, at the positions that each model's position embedding expects."""

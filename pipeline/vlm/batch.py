@@ -1,4 +1,4 @@
-"""Selections as one padded batch of patches, places and validity."""
+"""Selections as one padded batch of patches, positions and a validity mask."""
 
 from __future__ import annotations
 

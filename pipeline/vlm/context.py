@@ -1,4 +1,4 @@
-"""What a reader with stream memory still needs of what it was given: in each cell of the picture, the newest token."""
+"""The tokens of a stream that are still current: in each cell of the picture, the newest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several turns with a vision-language model on one key-value cache, from which what is obsolete is dropped."""
+"""Several turns with a vision-language model on one key-value cache, from which obsolete tokens are evicted."""
 
 from __future__ import annotations
 

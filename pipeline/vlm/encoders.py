@@ -45,7 +45,7 @@ class TowerEncoder:
         found = np.empty((len(groups), self._width), np.float32)
         if len(groups):
             rows = self._tower.rows(_patches(selection)[groups.order], self._mean, self._std)
-            with _memory_told():
+            with _clear_memory_error():
                 by_place = self._features(rows, groups).float().cpu().numpy()
             found[groups.order[:: self.merge**2] // self.merge**2] = by_place
         return found
@@ -84,7 +84,7 @@ class Siglip2Encoder:
         _patches(selection)
         if not len(selection):
             return np.empty((0, self._width), np.float32)
-        with _memory_told(), torch.no_grad():
+        with _clear_memory_error(), torch.no_grad():
             given = {name: value.to(self._model.device) for name, value in inputs([selection]).items()}
             return np.asarray(self._model(**given).last_hidden_state[0].float().cpu().numpy())
 
@@ -96,7 +96,7 @@ def _patches(selection: Selection) -> NDArray[np.uint8]:
 
 
 @contextmanager
-def _memory_told() -> Iterator[None]:
+def _clear_memory_error() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:

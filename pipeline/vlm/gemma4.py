@@ -48,7 +48,7 @@ class Gemma4Tower(Tower):
         """The rows that ``encode`` takes of patches: uint8[K, P, P, 3] -> float32[K, 3*patch*patch]."""
         return torch.from_numpy(pixel_rows(resampled(patches, self.patch), mean, std))
 
-    def told(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    def inputs(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """How many groups each frame has, on the host, and all that ``run`` takes besides the rows.
 
         Patches go in row by row, as they do of a whole picture, each frame filled up to the longest.
@@ -75,7 +75,7 @@ class Gemma4Tower(Tower):
         return counts, {name: value.to(self.device) for name, value in keywords.items()}
 
     def run(self, rows: torch.Tensor, grid: torch.Tensor, keywords: Mapping[str, torch.Tensor]) -> Any:
-        """The tower's output for rows, counts and keywords as ``told`` gives them."""
+        """The tower's output for rows, counts and keywords as ``inputs`` gives them."""
         visual, at, shown = self._visual, keywords["position_ids"], keywords.get("shown")
         nowhere = torch.full(at.shape[:2], True, device=at.device)
         beyond = ~nowhere if shown is None else ~shown

@@ -1,4 +1,4 @@
-"""What a model attends to while it answers, told by the attention function that it uses, whichever that is."""
+"""Records what a model attends to while it answers, whichever attention function it uses."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class TowerGraph:
 
     def encode(self, rows: torch.Tensor, groups: Groups) -> Any:
         """Features of a frame's groups, as the model's ``mm_encoder_outputs`` wants them; at least one group."""
-        grid, keywords = self._tower.told([groups], self._exact)
+        grid, keywords = self._tower.inputs([groups], self._exact)
         key = (len(rows), *groups.grid, keywords["position_ids"].dtype.itemsize)
         known = self._graphs.get(key)
         if known is None:

@@ -1,8 +1,7 @@
-"""Vision towers of transformers, given the chosen patches alone.
+"""Runs vision towers of transformers on selected patches only.
 
 What a tower works out from the size of a whole grid (rotary positions, the weights of its position table, which
-patches attend to each other) it also takes as keywords. So it can be told the same of a subset, and nothing of it is
-changed.
+patches attend to each other) it also takes as keywords. So it gets those of a subset, and its code is unchanged.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Tower:
         """
         shown = [groups for groups in frames if len(groups)]
         with torch.no_grad():
-            found = self.run(rows.to(self.device, self.dtype), *self.told(shown, exact))
+            found = self.run(rows.to(self.device, self.dtype), *self.inputs(shown, exact))
         return split(found, [len(groups) for groups in frames])
 
     def rows(self, patches: NDArray[np.uint8], mean: Sequence[float], std: Sequence[float]) -> torch.Tensor:
@@ -78,8 +77,8 @@ class Tower:
         """Of the rows it takes: that of its weights."""
         return next(self._visual.parameters()).dtype
 
-    def told(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """The grid, and all that the tower takes besides the rows, each where the tower reads it.
+    def inputs(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """The grid, and the other inputs of the tower besides the rows, each on the device where the tower reads it.
 
         Boundaries are read on the host, to split its input there; GLM's towers also compute with them on their device.
         """
@@ -93,7 +92,7 @@ class Tower:
         return grid.to(self.device) if self.computes_boundaries else grid, moved
 
     def run(self, rows: torch.Tensor, grid: torch.Tensor, keywords: Mapping[str, torch.Tensor]) -> Any:
-        """The tower's own output for rows, grid and keywords as ``told`` gives them."""
+        """The tower's own output for rows, grid and keywords as ``inputs`` gives them."""
         found = self._visual(rows, grid_thw=grid, return_dict=True, **keywords)
         if self._kind == "video_llama_3":
             found.pooler_output = self._model.model.projector(found.last_hidden_state)

@@ -286,7 +286,7 @@ def test_rotary_positions_are_those_of_the_whole_grid(model: Any) -> None:
 
 def angles_of(tower: Tower, groups: Groups) -> Any:
     """The cosines by which a tower turns the patches of each group: [groups, patches, D]."""
-    ids = tower.told([groups], True)[1]["position_ids"]
+    ids = tower.inputs([groups], True)[1]["position_ids"]
     if tower.merge == 3:
         inverse = order_in(tower, groups).argsort()
         found = tower._visual.encoder.rotary_emb(torch.zeros(1), ids)[0][0, inverse]
