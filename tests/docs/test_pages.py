@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import re
 import shlex
 from collections.abc import Iterator
@@ -94,6 +95,31 @@ def test_a_command_line_is_understood(
 def test_enough_command_lines_were_found() -> None:
     assert {words[0] for _, words in CALLS} >= {"run", "live", "ask", "doctor", "fit-pca"}
     assert len(CALLS) >= 20
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_file_in_the_text_is_there(name: str) -> None:
+    for path in re.findall(
+        r"(?<![\w./])((?:app|bench|configs|cuda|docs|pipeline|sample_videos|tests)/[\w./-]*\w)", PAGES[name]
+    ):
+        assert (ROOT / path).exists(), path
+
+
+def is_there(dotted: str) -> bool:
+    """Whether a module, or a name in a module, exists."""
+    try:
+        if importlib.util.find_spec(dotted):
+            return True
+    except ModuleNotFoundError:  # what is before the last dot is a module, and no package
+        pass
+    module, _, name = dotted.rpartition(".")
+    return hasattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_module_in_the_text_is_there(name: str) -> None:
+    for dotted in re.findall(r"(?<![\w./])(foveate(?:\.[A-Za-z_]+)+)", PAGES[name]):
+        assert is_there(dotted), dotted
 
 
 @pytest.mark.parametrize("name", PAGES)
