@@ -13,7 +13,7 @@ from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.surfaces import Surface
 from foveate.cuda.state import FRAME_INPUT
 from foveate.pipeline.colour import picture_rgb
-from foveate.pipeline.frames import Colour, Frame, Moment, Plane
+from foveate.pipeline.frames import Colour, Frame, LiveTimes, Plane
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,14 +25,14 @@ class DeviceFrame:
     """
 
     index: int
-    seconds: float
+    time: float
     width: int
     height: int
     surface: Surface  # whose pixels are uint8 or uint16 [rows of luma and chroma, pitch]
     chroma_row: int  # the row of ``pixels`` at which chroma begins
     colour: Colour
     discontinuity: bool = False
-    live: Moment | None = None  # files only, so far
+    live: LiveTimes | None = None  # files only, so far
 
     @property
     def pixels(self) -> DeviceArray:
@@ -77,7 +77,7 @@ class DeviceFrame:
         into["wide"] = size == 2
 
     def __repr__(self) -> str:
-        return f"DeviceFrame({self.index} at {self.seconds:.3f} s, {self.width}x{self.height}, {self.colour})"
+        return f"DeviceFrame({self.index} at {self.time:.3f} s, {self.width}x{self.height}, {self.colour})"
 
 
 AnyFrame = Frame | DeviceFrame

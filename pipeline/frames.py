@@ -1,4 +1,4 @@
-"""What a Source yields: decoded pictures, and what is known of the stream they come from."""
+"""What a Source yields: decoded pictures, and a description of their stream."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Colour:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """When a picture of a live source was taken, and when it arrived. Both by this machine's monotonic clock.
+class LiveTimes:
+    """When a picture of a live source was captured, and when it arrived, both by this machine's monotonic clock.
 
-    ``captured`` follows the sender's timestamps, shifted so that the quickest recent picture took no time on its way:
-    a constant delay of camera and network is not in it.
+    ``captured`` follows the sender's timestamps, shifted so that the fastest recent picture has no delay: a constant
+    delay of camera and network is not included.
     """
 
     captured: float  # seconds, time.monotonic()
-    arrived: float  # the same: decoded, and not yet waiting for anything
+    arrived: float  # the same: decoded, before any waiting
 
 
 class FrameView(Protocol):
-    """What may be read of a decoded picture by whoever does not care where its pixels lie; see Frame."""
+    """A decoded picture, wherever its pixels are stored; see Frame."""
 
     @property
     def index(self) -> int: ...
     @property
-    def seconds(self) -> float: ...
+    def time(self) -> float: ...
     @property
     def width(self) -> int: ...
     @property
@@ -55,7 +55,7 @@ class FrameView(Protocol):
     @property
     def discontinuity(self) -> bool: ...
     @property
-    def live(self) -> Moment | None: ...
+    def live(self) -> LiveTimes | None: ...
     def rgb(self) -> NDArray[np.uint8]: ...
 
 
@@ -68,17 +68,17 @@ class Frame:
 
     >>> with open_stream("clip.mp4") as stream:
     ...     selection = next(stream)
-    >>> stream.frame.luma.shape, stream.frame.seconds
+    >>> stream.frame.luma.shape, stream.frame.time
     ((576, 768), 0.0)
     """
 
     index: int
-    seconds: float  # presentation time; the first frame is 0.0
+    time: float  # presentation time in seconds; the first frame is 0.0
     luma: Plane
     chroma: tuple[Plane, Plane] | None
     colour: Colour = Colour()
     discontinuity: bool = False  # the times or the connection jumped just before this frame
-    live: Moment | None = None  # of cameras and network streams
+    live: LiveTimes | None = None  # of cameras and network streams
 
     @property
     def width(self) -> int:
@@ -103,7 +103,7 @@ class Frame:
 
     def __repr__(self) -> str:
         kind = "grey" if self.chroma is None else "4:2:0" if self.subsampled else "4:4:4"
-        return f"Frame({self.index} at {self.seconds:.3f} s, {self.width}x{self.height}, {kind}, {self.colour})"
+        return f"Frame({self.index} at {self.time:.3f} s, {self.width}x{self.height}, {kind}, {self.colour})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class SourceInfo:
     width: int  # after rotation
     height: int
     fps: float | None  # average rate; None if unknown
-    frames: int | None  # None if unknown; never to be relied on
+    frames: int | None  # None if unknown; a declared number may be wrong
     start: float = 0.0  # first timestamp in seconds, before times were shifted to 0.0
     rotation: int = 0  # degrees, already applied
     sample_aspect: float = 1.0  # width of a pixel / its height; reported, not applied
@@ -134,13 +134,13 @@ class SourceInfo:
 
 @dataclass(slots=True)
 class Damage:
-    """What a source lost on the way. Filled while reading, read by anyone."""
+    """What a source could not decode. Filled while reading; for any thread to read."""
 
     frames: int = 0  # pictures or packets that could not be decoded
-    messages: list[str] = field(default_factory=list)  # one line each, at most a handful kept
+    messages: list[str] = field(default_factory=list)  # one line each; the first few are kept
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset."""
         self.frames = 0
         self.messages.clear()
 

@@ -317,6 +317,7 @@ def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iter
             for sink in sinks:
                 sink.write(step.frame, step.selection)
             yield step
+            del step  # not to be held while waiting for the next one
     except Exception:
         failed = True
         raise

@@ -174,7 +174,7 @@ def _resized(frame: Frame, width: int, height: int) -> Frame:
     luma = np.asarray(cv2.resize(frame.luma, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
     cb, cr = frame.chroma or (np.full((1, 1), 128, np.uint8),) * 2
     planes = [np.asarray(cv2.resize(plane, half, interpolation=cv2.INTER_AREA), np.uint8) for plane in (cb, cr)]
-    return Frame(frame.index, frame.seconds, luma, (planes[0], planes[1]), frame.colour)
+    return Frame(frame.index, frame.time, luma, (planes[0], planes[1]), frame.colour)
 
 
 def _flickering(first: Frame, share: float, plan: Plan, settings: Settings) -> list[Frame]:

@@ -187,7 +187,7 @@ class Cascade:
             self.device_query.arrived(slot)
         selection = Selection(
             index=frame.index,
-            time=frame.seconds,
+            time=frame.time,
             width=frame.width,
             height=frame.height,
             keyframe=KEYFRAMES[keyframe],

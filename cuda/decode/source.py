@@ -171,7 +171,7 @@ class DeviceSource:
                         taken = skipper.take(picture.pts)
                         if taken is not None:
                             number, time = taken.number, taken.picture
-                            yield self._frame(number, Timed(picture, time.seconds, time.jumped))
+                            yield self._frame(number, Timed(picture, time.time, time.jumped))
                 if self._beyond is not None:
                     break
         if self._beyond is not None:
@@ -192,11 +192,10 @@ class DeviceSource:
     def _frame(self, index: int, timed_picture: Timed[Decoded]) -> AnyFrame:
         picture = timed_picture.item
         if isinstance(picture, HostPicture):
-            shown = self._reader.read(picture.frame)
-            return Frame(index, timed_picture.seconds, shown.luma, shown.chroma, shown.colour, timed_picture.jumped)
+            return self._reader.frame(picture.frame, index, timed_picture.time, timed_picture.jumped)
         return DeviceFrame(
             index,
-            timed_picture.seconds,
+            timed_picture.time,
             picture.width,
             picture.height,
             picture.surface,

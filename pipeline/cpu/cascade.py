@@ -273,7 +273,7 @@ class _Cascade:
         side = CELL << tokens.lod.astype(np.int32)
         return Selection(
             index=frame.index,
-            time=frame.seconds,
+            time=frame.time,
             width=frame.width,
             height=frame.height,
             keyframe=update.keyframe,
@@ -330,7 +330,7 @@ def _again(last: Selection, frame: FrameView) -> Selection:
     """A settled Selection, one frame later."""
     fresh = np.zeros(len(last), np.bool_)
     repeated = replace(
-        last, index=frame.index, time=frame.seconds, changed=0.0, recomputed=0.0, age=last.age + 1, fresh=fresh
+        last, index=frame.index, time=frame.time, changed=0.0, recomputed=0.0, age=last.age + 1, fresh=fresh
     )
     ages = {name: last.extras[name] + 1 for name in _AGES if name in last.extras}
     return replace(repeated, extras=ages) if ages else repeated

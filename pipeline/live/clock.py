@@ -1,4 +1,4 @@
-"""Times of live pictures: the sender's timestamps where they are sane, the moment of arrival where they are not."""
+"""Times of live pictures: from the sender's timestamps where these are plausible, else from the arrival."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ _DRIFT = 0.001  # seconds per second by which the sender's clock may differ from
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """When a picture is, in three ways."""
+    """The times of a picture."""
 
-    seconds: float  # strictly increasing; the first is 0.0
-    captured: float  # time.monotonic(); see frames.Moment
+    time: float  # seconds, strictly increasing; the first is 0.0
+    captured: float  # time.monotonic(); see frames.LiveTimes
     jumped: bool  # the times jumped just before it
 
 
 class LiveClock:
-    """Places the pictures of one source, over all its connections."""
+    """Gives the pictures of one source their times, over all its connections."""
 
     def __init__(self) -> None:
         self._began: float | None = None  # arrival of the very first picture
         self._last = 0.0  # seconds of the latest picture
-        self._shift: float | None = None  # what is added to a stamp to get seconds; None: to be found anew
+        self._shift: float | None = None  # from timestamp to time; None: to be determined
         self._stamp = 0.0  # the latest one
         self._arrived = 0.0
         self._lag: float | None = None  # least recent (arrival - stamp)
 
     def reconnected(self) -> None:
-        """The timestamps of a new connection begin anywhere."""
+        """Forget the offset: a new connection may start at any timestamp."""
         self._shift = self._lag = None
 
     def place(self, stamp: float | None, arrived: float) -> Placed:

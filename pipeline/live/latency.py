@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from foveate.pipeline.frames import LiveTimes
 from foveate.pipeline.selection import Step
 
 
@@ -15,14 +16,15 @@ def with_latency(steps: Iterable[Step]) -> Iterator[Step]:
     Frames of files pass unchanged.
     """
     for step in steps:
-        live = step.frame.live
-        if live is None:
-            yield step
-            continue
-        now, wall = time.monotonic(), time.time()
-        extras = {
-            "captured": round(wall - (now - live.captured), 4),
-            "arrived": round(wall - (now - live.arrived), 4),
-            "latency": round(now - live.arrived, 4),
-        }
-        yield Step(step.frame, replace(step.selection, extras={**step.selection.extras, **extras}))
+        yield step if step.frame.live is None else _dated(step, step.frame.live)
+        del step  # not to be held while waiting for the next one
+
+
+def _dated(step: Step, live: LiveTimes) -> Step:
+    now, wall = time.monotonic(), time.time()
+    extras = {
+        "captured": round(wall - (now - live.captured), 4),
+        "arrived": round(wall - (now - live.arrived), 4),
+        "latency": round(now - live.arrived, 4),
+    }
+    return Step(step.frame, replace(step.selection, extras={**step.selection.extras, **extras}))

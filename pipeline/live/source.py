@@ -10,7 +10,7 @@ from itertools import islice
 
 from foveate.pipeline.bounded_queue import END, Cancelled
 from foveate.pipeline.errors import FoveateError, SourceError
-from foveate.pipeline.frames import Damage, Frame, Moment, SourceInfo
+from foveate.pipeline.frames import Damage, Frame, LiveTimes, SourceInfo
 from foveate.pipeline.live.backoff import Backoff
 from foveate.pipeline.live.clock import LiveClock
 from foveate.pipeline.live.connection import Arrival, Connection
@@ -219,13 +219,12 @@ class LiveSource:
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)
         self._jumped |= placed.jumped or again
-        if not self._sampling.take(arrival.number, placed.seconds):
+        if not self._sampling.take(arrival.number, placed.time):
             self._reader.pass_over(arrival.picture)
             return None
         jumped, self._jumped = self._jumped, False
-        moment = Moment(placed.captured, arrival.arrived)
-        shown = self._reader.read(arrival.picture)
-        return Frame(arrival.number, placed.seconds, shown.luma, shown.chroma, shown.colour, jumped, moment)
+        times = LiveTimes(placed.captured, arrival.arrived)
+        return self._reader.frame(arrival.picture, arrival.number, placed.time, jumped, times)
 
     def _described(self, first: Arrival) -> SourceInfo:
         feed = self._present().feed

@@ -82,7 +82,7 @@ def borne_time(picture: Any) -> float | None:
     if isinstance(picture, VideoFrame):
         return picture.time
     if _is_frame(picture):
-        return float(picture.seconds)
+        return float(picture.time)
     return float(picture.pts_seconds) if _is_torchcodec(picture) else None
 
 

@@ -29,7 +29,7 @@ class Timed(Generic[T]):
     """A picture with its final time. ``jumped``: the stream's times jumped just before it."""
 
     item: T
-    seconds: float
+    time: float  # seconds
     jumped: bool = False
     length: float = 0.0  # seconds for which it is shown, if no other follows
 

@@ -183,7 +183,7 @@ class PushedSource:
 
 def _sampled(frames: Iterable[Frame], sampling: Sampling, length: float) -> Iterator[Frame]:
     """The frames that are looked at. All are made, because their memory may be used again before that is known."""
-    for decision in sampling.decide(Timed(frame, frame.seconds, frame.discontinuity, length) for frame in frames):
+    for decision in sampling.decide(Timed(frame, frame.time, frame.discontinuity, length) for frame in frames):
         if decision.wanted:
             yield replace(decision.picture.item, discontinuity=decision.picture.jumped)
 

@@ -1,4 +1,4 @@
-"""Decoded frames as pictures to be looked at: planes of 8 bits, cropped and upright."""
+"""Decoded frames as pictures: planes of 8 bits, cropped and upright."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from av.video.frame import VideoFrame
 
-from foveate.pipeline.frames import Colour, Plane
+from foveate.pipeline.frames import Colour, Frame, LiveTimes, Plane
 from foveate.pipeline.sources.cropping import Crop, Geometry
 from foveate.pipeline.sources.orientation import UPRIGHT, Orientation, OrientationReader, turn, turn_chroma
 from foveate.pipeline.sources.planes import Chroma, PlaneReader
@@ -16,7 +16,7 @@ _LOG = logging.getLogger("foveate")
 
 
 class Picture(NamedTuple):
-    """What is shown of one decoded frame. Planes as in ``Frame``; crop and orientation were applied to them."""
+    """The visible picture of a decoded frame. Planes as in ``Frame``, with crop and orientation applied."""
 
     luma: Plane
     chroma: Chroma | None
@@ -28,7 +28,8 @@ class Picture(NamedTuple):
 class PictureReader:
     """Reads the frames of one stream.
 
-    What cannot be applied to its first frame is told with the stream's description; what begins later is warned of.
+    What cannot be applied to the first frame is noted in the stream's description; what begins later is logged as a
+    warning.
     """
 
     def __init__(self, name: str, geometry: Geometry) -> None:
@@ -39,7 +40,7 @@ class PictureReader:
         self._orientations = OrientationReader(geometry.orientation)
 
     def read(self, frame: VideoFrame) -> Picture:
-        """The picture as it is to be seen. Raises SourceError where its pixels cannot be converted."""
+        """The visible picture. Raises SourceError where its pixels cannot be converted."""
         luma, chroma, colour = self._planes.read(frame)
         crop = self._crop if self._crop is not None and self._crop.fits(luma) else None
         if crop is not None:
@@ -55,6 +56,13 @@ class PictureReader:
             self._tell(orientation.lacking, None if crop is self._crop else "the container's cropping")
         return Picture(luma, chroma, colour, crop, orientation)
 
+    def frame(
+        self, decoded: VideoFrame, index: int, time: float, discontinuity: bool, live: LiveTimes | None = None
+    ) -> Frame:
+        """The Frame of a decoded picture. Raises SourceError as ``read`` does."""
+        picture = self.read(decoded)
+        return Frame(index, time, picture.luma, picture.chroma, picture.colour, discontinuity, live)
+
     def _tell(self, *lacking: str | None) -> None:
         found = set(filter(None, lacking))
         if self._told is None:
@@ -64,5 +72,5 @@ class PictureReader:
             _LOG.warning("%s: in the middle begins what cannot be applied: %s", self._name, each)
 
     def pass_over(self, frame: VideoFrame) -> None:
-        """Take note of a frame that is not looked at: those behind it may be turned as it says."""
+        """Note the orientation of a frame that is left out: it may hold for the frames after it."""
         self._orientations.read(frame)

@@ -52,10 +52,10 @@ class Sampling:
         """
         count, jumped = 0, False
         for number, (picture, until) in enumerate(_with_ends(pictures), first):
-            if picture.seconds >= self.end - TOLERANCE:
+            if picture.time >= self.end - TOLERANCE:
                 return
-            inside = picture.seconds >= self.start or until - TOLERANCE > self.start
-            wanted = inside and self._takes(picture.seconds, until, count)
+            inside = picture.time >= self.start or until - TOLERANCE > self.start
+            wanted = inside and self._takes(picture.time, until, count)
             count += inside
             jumped |= picture.jumped
             yield Decision(number, replace(picture, jumped=jumped), wanted)
@@ -101,7 +101,7 @@ def _with_ends(pictures: Iterable[Timed[T]]) -> Iterator[tuple[Timed[T], float]]
     held: Timed[T] | None = None
     for picture in pictures:
         if held is not None:
-            yield held, picture.seconds
+            yield held, picture.time
         held = picture
     if held is not None:
-        yield held, held.seconds + held.length
+        yield held, held.time + held.length

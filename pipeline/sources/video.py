@@ -99,7 +99,7 @@ class VideoSource:
                     self._reader.pass_over(frame)
                 else:
                     time = taken.picture
-                    yield Decision(taken.number, Timed(frame, time.seconds, time.jumped, time.length), True)
+                    yield Decision(taken.number, Timed(frame, time.time, time.jumped, time.length), True)
             run.decoder.flush_buffers()
         if skipper.is_followed():
             yield from self._decoded_through(sampling, skipper.decided)
@@ -162,5 +162,4 @@ class VideoSource:
 
     def _frame(self, decision: Decision[VideoFrame]) -> Frame:
         picture = decision.picture
-        shown = self._reader.read(picture.item)
-        return Frame(decision.number, picture.seconds, shown.luma, shown.chroma, shown.colour, picture.jumped)
+        return self._reader.frame(picture.item, decision.number, picture.time, picture.jumped)

@@ -211,7 +211,7 @@ def decoded(path: Path, card: Card, interlaced: bool = False, **asked: Any) -> t
     opened.close()
     info = replace(opened.info, interlaced=interlaced)
     source = DeviceSource(ContainerFeed(path, settings), info, Colour(), settings)
-    found = [frame.seconds for frame in source]
+    found = [frame.time for frame in source]
     source.close()
     assert card.open == 0
     return found, source
@@ -334,12 +334,12 @@ def test_the_hardware_shows_what_pyav_shows_of_a_damaged_file(harm: str, tmp_pat
     damage_file(path, harm)
     settings = SourceSettings()
     opened = open_source(str(path), settings)
-    expected = [frame.seconds for frame in opened]
+    expected = [frame.time for frame in opened]
     opened.close()
     source = on_device(open_source(str(path), settings), str(path), settings)
     assert isinstance(source, DeviceSource), source.info.notes
     with Device():
-        found = [frame.seconds for frame in source]
+        found = [frame.time for frame in source]
         source.close()
     if harm == "none":
         assert found == pytest.approx(expected)
@@ -418,5 +418,5 @@ def test_a_long_gap_in_a_file_that_is_decoded_ahead_is_no_discontinuity(clip: Pa
     frames = list(source)
     source.close()
     assert not card.by_packet
-    assert max(b.seconds - a.seconds for a, b in pairwise(frames)) > 12
+    assert max(b.time - a.time for a, b in pairwise(frames)) > 12
     assert not any(frame.discontinuity for frame in frames)

@@ -37,7 +37,7 @@ def encode(path: Path, codec: str, pixel_format: str) -> None:
 
 def by_pyav(path: Path) -> list[Frame]:
     source = open_source(str(path), SourceSettings())
-    frames = [Frame(f.index, f.seconds, f.luma.copy(), f.chroma and tuple(p.copy() for p in f.chroma)) for f in source]  # type: ignore[arg-type]
+    frames = [Frame(f.index, f.time, f.luma.copy(), f.chroma and tuple(p.copy() for p in f.chroma)) for f in source]  # type: ignore[arg-type]
     source.close()
     return frames
 
@@ -80,11 +80,11 @@ def test_codecs(codec: str, name: str, pixel_format: str, tmp_path: Path) -> Non
     with Device():
         try:
             for frame in source:
-                found.append((frame.seconds, frame.luma.copy(), *(plane.copy() for plane in frame.chroma or ())))
+                found.append((frame.time, frame.luma.copy(), *(plane.copy() for plane in frame.chroma or ())))
         finally:
             source.close()
     assert source.damage.frames == 0
-    assert [seconds for seconds, *_ in found] == pytest.approx([frame.seconds for frame in expected])
+    assert [seconds for seconds, *_ in found] == pytest.approx([frame.time for frame in expected])
     for (_, *planes), frame in zip(found, expected, strict=True):
         for mine, cpu in zip(planes, (frame.luma, *(frame.chroma or ())), strict=True):
             assert np.array_equal(mine, cpu)
@@ -112,13 +112,13 @@ def test_transport_streams_that_were_joined(joined: str, tmp_path: Path) -> None
         path.write_bytes(one[len(one) // 188 // 4 * 188 :])
     else:
         path.write_bytes(one + transport(tmp_path / "2.ts", 0x200, FRAMES))
-    expected = [(frame.seconds, int(frame.luma[0, 0])) for frame in by_pyav(path)]
+    expected = [(frame.time, int(frame.luma[0, 0])) for frame in by_pyav(path)]
     assert len(expected) == (16 if joined == "in the middle" else 2 * FRAMES)
     source = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
     assert isinstance(source, DeviceSource), source.info.notes
     with Device():
         try:
-            found = [(frame.seconds, int(frame.luma[0, 0])) for frame in source]
+            found = [(frame.time, int(frame.luma[0, 0])) for frame in source]
         finally:
             source.close()
     assert found == expected

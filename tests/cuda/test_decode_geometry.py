@@ -138,7 +138,7 @@ def test_what_changes_in_the_middle_goes_on_on_the_cpu(
         frames = list(source)
         source.close()
     _, expected = read(path)
-    assert [frame.seconds for frame in frames] == pytest.approx([frame.seconds for frame in expected])
+    assert [frame.time for frame in frames] == pytest.approx([frame.time for frame in expected])
     assert [isinstance(frame, Frame) for frame in frames] == [False] * 10 + [True] * 10
     assert {(frame.width, frame.height) for frame in frames[10:]} == {size}
     for frame, other in zip(frames[10:], expected[10:], strict=True):
@@ -153,13 +153,13 @@ def test_what_changes_in_the_middle_goes_on_on_the_cpu(
 def test_so_does_what_is_chosen_of_it(tmp_path: Path, suffix: str, chosen: dict[str, Any]) -> None:
     path, settings = changing(tmp_path, "display_orientation=insert:rotate=90", suffix), SourceSettings(**chosen)
     expected = open_source(str(path), settings)
-    told = [(frame.index, frame.seconds, frame.luma.copy()) for frame in expected]
+    told = [(frame.index, frame.time, frame.luma.copy()) for frame in expected]
     expected.close()
     source = on_device(open_source(str(path), settings), str(path), settings)
     frames = list(source)
     source.close()
     assert [frame.index for frame in frames] == [index for index, *_ in told]
-    assert [frame.seconds for frame in frames] == pytest.approx([seconds for _, seconds, _ in told])
+    assert [frame.time for frame in frames] == pytest.approx([seconds for _, seconds, _ in told])
     for frame, (index, _, luma) in zip(frames, told, strict=True):
         assert isinstance(frame, Frame) is (index >= 10)
         assert (frame.height, frame.width) == luma.shape
@@ -174,7 +174,7 @@ def test_the_engine_takes_frames_from_both(tmp_path: Path, change: str, suffix: 
     found = []
     for engine in ("cpu", "cuda"):
         with open_stream(str(path), engine=engine, allocation={"memory": "stream"}) as stream:
-            found.append([(each.width, each.height, round(each.seconds, 3)) for each in stream])
+            found.append([(each.width, each.height, round(each.time, 3)) for each in stream])
     assert found[0] == found[1]
     assert len(found[0]) == 20
     assert len({each[:2] for each in found[0]}) == 2

@@ -42,7 +42,7 @@ def run(engine: Any, frames: list[Frame]) -> list[Selection]:
 def read(clip: Path, count: int) -> list[Frame]:
     source = open_source(str(clip), SourceSettings(frames=count))
     frames = [
-        Frame(f.index, f.seconds, f.luma.copy(), (f.chroma[0].copy(), f.chroma[1].copy()), f.colour)  # type: ignore[index]
+        Frame(f.index, f.time, f.luma.copy(), (f.chroma[0].copy(), f.chroma[1].copy()), f.colour)  # type: ignore[index]
         for f in source
     ]
     source.close()

@@ -82,7 +82,7 @@ def test_the_frame_beside_a_selection_is_on_the_device_until_it_is_asked_for(sam
         for number, selection in enumerate(stream):
             frame = stream.frame
             assert isinstance(frame, DeviceFrame)
-            assert (frame.index, frame.seconds) == (selection.index, selection.time)
+            assert (frame.index, frame.time) == (selection.index, selection.time)
             assert "_host" not in vars(frame)  # nothing was copied yet
             assert (frame.rgb() == expected[number]).mean() > 0.999  # decoders agree but for rare rounding
             assert selection.draw(frame).shape == selection.paint().shape == (576, 768, 3)

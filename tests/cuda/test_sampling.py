@@ -66,12 +66,12 @@ def test_sampled_by_the_hardware(name: str, tmp_path: Path) -> None:
             try:
                 for frame in source:
                     planes = [frame.luma.copy(), *(plane.copy() for plane in frame.chroma or ())]
-                    found.append((frame.index, frame.seconds, planes))
+                    found.append((frame.index, frame.time, planes))
             finally:
                 source.close()
         assert [index for index, _, _ in found] == wanted, asked
         assert source.damage.frames == 0
         for index, seconds, planes in found:
             expected = frames[index]
-            assert seconds == expected.seconds
+            assert seconds == expected.time
             assert all(map(np.array_equal, planes, (expected.luma, *(expected.chroma or ()))))

@@ -23,7 +23,7 @@ from foveate.pipeline import open_stream
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
-from foveate.pipeline.frames import Colour, Frame, Moment
+from foveate.pipeline.frames import Colour, Frame, LiveTimes
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
@@ -79,8 +79,8 @@ def pictures(count: int, speed: int = SPEED) -> list[NDArray[np.uint8]]:
 
 def frames(count: int, live: bool = False, speed: int = SPEED) -> Iterator[Frame]:
     for index, luma in enumerate(pictures(count, speed)):
-        moment = Moment(index / 25, index / 25) if live else None
-        yield Frame(index, index / 25, luma, None, Colour(full_range=True), live=moment)
+        times = LiveTimes(index / 25, index / 25) if live else None
+        yield Frame(index, index / 25, luma, None, Colour(full_range=True), live=times)
 
 
 def chosen(shown: Iterator[Frame], **settings: Any) -> Iterator[Selection]:
@@ -217,9 +217,7 @@ def test_it_does_not_look_before_text_is_asked_for(stand_in: WhiteIsText, clip: 
 def test_a_detector_is_loaded_only_where_text_may_be_read(
     settings: dict[str, Any], detects: bool, stand_in: WhiteIsText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "foveate.pipeline.plan.stream_query", lambda settings: None
-    )  # which would load open_clip's model
+    monkeypatch.setattr("foveate.pipeline.plan.stream_query", lambda settings: None)  # it loads a model
     plan = plan_stream(Settings.model_validate({"text": "ocr", **settings}))
     assert plan.detector is (stand_in if detects else None)
 

@@ -17,7 +17,7 @@ from foveate.pipeline.encoders.embedder import DenseEmbedder
 from foveate.pipeline.encoders.flow_track import FlowTrack
 from foveate.pipeline.encoders.pca import Projection
 from foveate.pipeline.flow import Flow
-from foveate.pipeline.frames import Colour, Frame, Moment
+from foveate.pipeline.frames import Colour, Frame, LiveTimes
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.settings import ClipSettings
@@ -76,9 +76,9 @@ def view(
 
 def frame(cells: Array, live: bool = False) -> Frame:
     """A grey picture with one value per cell, uint8[8, 12]."""
-    moment = Moment(0.0, 0.0) if live else None
+    times = LiveTimes(0.0, 0.0) if live else None
     luma = cells.astype(np.uint8).repeat(16, axis=0).repeat(16, axis=1)
-    return Frame(0, 0.0, luma, None, Colour(full_range=True), live=moment)
+    return Frame(0, 0.0, luma, None, Colour(full_range=True), live=times)
 
 
 def embedder(encoder: GreyEncoder, **settings: Any) -> DenseEmbedder:

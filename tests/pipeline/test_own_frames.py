@@ -147,7 +147,7 @@ def test_decoded_frames_keep_planes_tags_times_and_orientation(name: str, cases:
         frames = read(container.decode(video=0), frames=8)
     assert same(frames, expected)
     assert [frame.colour for frame in frames] == [frame.colour for frame in expected]
-    assert [frame.seconds for frame in frames] == pytest.approx([frame.seconds for frame in expected])
+    assert [frame.time for frame in frames] == pytest.approx([frame.time for frame in expected])
 
 
 def test_frames_of_a_stream_may_be_given_to_another(samples: Path) -> None:
@@ -166,7 +166,7 @@ class OnDevice:
 
     def __init__(self, frame: Frame) -> None:
         self._frame, self.copied = frame, False
-        self.seconds, self.colour = frame.seconds, frame.colour
+        self.time, self.colour = frame.time, frame.colour
 
     @property
     def luma(self) -> Any:
@@ -186,7 +186,7 @@ def test_so_may_those_that_lie_on_a_gpu(pictures: list[Picture]) -> None:
     given = [OnDevice(frame) for frame in expected]
     frames = read(given)
     assert same(frames, expected)
-    assert [frame.seconds for frame in frames] == [0.0, 0.25, 0.5]
+    assert [frame.time for frame in frames] == [0.0, 0.25, 0.5]
     lone = OnDevice(expected[0])
     with pytest.raises(SettingsError, match=r"^source is one picture"):
         open_stream(lone, engine="cpu")
@@ -334,9 +334,9 @@ def test_times_that_frames_bear_count_unless_a_rate_is_given(pictures: list[Pict
         Decoded(Tensor(picture), time) for picture, time in zip(pictures * 2, (3, 3.5, 4.5, 1, 1.5, 9), strict=True)
     ]
     frames = read(borne, rate=4)
-    assert [frame.seconds for frame in frames] == [0, 0.5, 1.5, 1.75, 2.25, 9.75]
+    assert [frame.time for frame in frames] == [0, 0.5, 1.5, 1.75, 2.25, 9.75]
     assert [frame.discontinuity for frame in frames] == [False, False, False, True, False, False]
-    assert [frame.seconds for frame in read(borne, rated=True, rate=4)] == [0, 0.25, 0.5, 0.75, 1.0, 1.25]
+    assert [frame.time for frame in read(borne, rated=True, rate=4)] == [0, 0.25, 0.5, 0.75, 1.0, 1.25]
 
 
 def test_only_so_many_frames_are_taken(pictures: list[Picture]) -> None:

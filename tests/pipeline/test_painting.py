@@ -199,7 +199,7 @@ def test_a_frame_gives_its_colours_by_its_own_matrix(tmp_path, samples):
         assert stream.frame is None
         for chosen in stream:
             frame = stream.frame
-            assert (frame.index, frame.seconds) == (chosen.index, chosen.time)
+            assert (frame.index, frame.time) == (chosen.index, chosen.time)
     rgb = frame.rgb()
     assert rgb.shape == (720, 1280, 3)
     luma = 16 + (rgb @ np.array([0.2126, 0.7152, 0.0722])) * 219 / 255  # BT.709, limited range

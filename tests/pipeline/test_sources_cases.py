@@ -27,7 +27,7 @@ def read(path: Path | str, settings: SourceSettings | None = None) -> tuple[Sour
 
 
 def seconds(frames: list[Frame]) -> list[float]:
-    return [frame.seconds for frame in frames]
+    return [frame.time for frame in frames]
 
 
 def refused(path: Path | str, settings: SourceSettings | None = None) -> str:
@@ -44,7 +44,7 @@ def test_t1_variable_frame_rate(cases: Path) -> None:
     _, frames = read(cases / "T1_vfr.mp4")
     expected = [n / 30 for n in range(60) if not 10 <= n <= 29]
     assert seconds(frames) == pytest.approx(expected, abs=1e-4)
-    assert frames[10].seconds == pytest.approx(1.0)
+    assert frames[10].time == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", ["T3_nopts.h264", "T3_nopts.m4v"])
@@ -70,8 +70,8 @@ def test_t5_a_start_other_than_zero(cases: Path) -> None:
     info, frames = read(cases / "T5_start100.mkv")
     assert len(frames) == 60
     assert info.start == 100.0
-    assert frames[0].seconds == 0.0
-    assert frames[30].seconds == pytest.approx(1.0, abs=1e-3)  # Matroska counts milliseconds
+    assert frames[0].time == 0.0
+    assert frames[30].time == pytest.approx(1.0, abs=1e-3)  # Matroska counts milliseconds
 
 
 def test_t6_an_edit_list_is_no_damage(cases: Path) -> None:
@@ -93,8 +93,8 @@ def test_t8_a_single_frame(cases: Path) -> None:
 def test_t9_jumping_times(cases: Path) -> None:
     _, frames = read(cases / "T9_jumps.ts")
     assert [frame.index for frame in frames if frame.discontinuity] == [30, 60]
-    assert frames[30].seconds == pytest.approx(3600)
-    assert frames[60].seconds == pytest.approx(3601)
+    assert frames[30].time == pytest.approx(3600)
+    assert frames[60].time == pytest.approx(3601)
 
 
 @pytest.mark.parametrize(
@@ -311,5 +311,5 @@ def test_real_clips(samples: Path, name: str, count: int, width: int, height: in
 def test_real_clip_with_irregular_times(samples: Path) -> None:
     _, frames = read(samples / "tree.mp4")
     assert seconds(frames)[:5] == [0.0, 0.733337, 1.133339, 1.600008, 2.066677]  # ffprobe -show_frames
-    assert frames[-1].seconds == 29.533481
+    assert frames[-1].time == 29.533481
     assert not frames[0].subsampled

@@ -164,7 +164,7 @@ def test_mp4_files_that_were_joined_are_read_one_after_the_other(
     assert damage == Damage()
     assert info.frames is None
     assert [frame.index for frame in frames if frame.discontinuity] == [30]
-    assert [frame.seconds for frame in frames] == pytest.approx([n / 30 for n in range(60)])
+    assert [frame.time for frame in frames] == pytest.approx([n / 30 for n in range(60)])
 
 
 def test_what_follows_and_cannot_be_read_is_damage(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_frames_have_the_right_number_order_and_size(source: Source, name: str) 
     assert [frame.index for frame in frames] == list(range(count))
     assert {(frame.width, frame.height) for frame in frames} == {(width, height)}
     assert (source.info.width, source.info.height) == (width, height)
-    seconds = [frame.seconds for frame in frames]
+    seconds = [frame.time for frame in frames]
     assert seconds[0] == 0.0
     assert all(later > earlier for earlier, later in pairwise(seconds))
     assert not any(frame.discontinuity for frame in frames)
@@ -95,7 +95,7 @@ def test_pixels_outlive_the_source(source: Source) -> None:
 def test_two_runs_give_the_same_pixels_and_times(source: Source, cases: Path, name: str) -> None:
     again = open_source(str(cases / name), SourceSettings())
     for one, other in zip(source, again, strict=True):
-        assert one.seconds == other.seconds
+        assert one.time == other.time
         assert one.colour == other.colour
         assert all(np.array_equal(a, b) for a, b in zip(planes(one), planes(other), strict=True))
     again.close()

@@ -72,7 +72,7 @@ def edited(folder: Path, *entries: Entry, version: int = 0, options: tuple[objec
 def shown(path: Path) -> list[tuple[int, float]]:
     """The number and time of each picture."""
     source = open_source(str(path), SourceSettings())
-    found = [(number(frame), frame.seconds) for frame in source]
+    found = [(number(frame), frame.time) for frame in source]
     source.close()
     assert source.damage.frames == 0
     return found
@@ -122,7 +122,7 @@ def test_pictures_that_are_stored_in_another_order(tmp_path: Path) -> None:
 def test_sampling_goes_by_the_same_times(tmp_path: Path) -> None:
     path = edited(tmp_path, (1000, 0, 1), (1000, 600, 0), (1000, 600, 1))
     source = open_source(str(path), SourceSettings(start=1.5, fps=2))
-    assert [(number(frame), frame.seconds) for frame in source] == [(30, 1.0), (30, 2.0), (45, 2.5)]
+    assert [(number(frame), frame.time) for frame in source] == [(30, 1.0), (30, 2.0), (45, 2.5)]
     source.close()
 
 

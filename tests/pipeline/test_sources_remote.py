@@ -86,7 +86,7 @@ def read(address: str, network: LiveSettings = QUICK) -> tuple[list[float], Dama
     """The times of all frames, and what was lost."""
     source = open_source(address, SourceSettings(), network)
     try:
-        return [frame.seconds for frame in source], source.damage
+        return [frame.time for frame in source], source.damage
     finally:
         source.close()
 

@@ -179,7 +179,7 @@ def test_what_is_looked_at_is_what_a_full_decode_shows(
     assert [number_in(frame.luma) for frame in frames] == wanted
     for frame in frames:
         seconds, luma = pictures[frame.index]
-        assert frame.seconds == pytest.approx(float(seconds), abs=1e-9)
+        assert frame.time == pytest.approx(float(seconds), abs=1e-9)
         assert np.array_equal(frame.luma, luma)
 
 
@@ -262,7 +262,7 @@ def test_what_cannot_be_sought_is_decoded_through(
 
 def test_numbered_pictures(cases: Path) -> None:
     frames = read(cases / "seq" / "f_%04d.png", start=0.2, every=3, rate=10)
-    assert [(frame.index, frame.seconds) for frame in frames] == [(2, 0.2), (5, 0.5), (8, pytest.approx(0.8))]
+    assert [(frame.index, frame.time) for frame in frames] == [(2, 0.2), (5, 0.5), (8, pytest.approx(0.8))]
 
 
 def test_a_gif(cases: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_picture_is_looked_at_once(cases: Path) -> None:
 def test_a_first_timestamp_other_than_zero(cases: Path) -> None:
     """It begins at 100 s by its own timestamps; times count from its first picture."""
     frames = read(cases / "T5_start100.mkv", start=1, end=1.05)
-    assert [(frame.index, round(frame.seconds, 2)) for frame in frames] == [(30, 1.0), (31, 1.03)]
+    assert [(frame.index, round(frame.time, 2)) for frame in frames] == [(30, 1.0), (31, 1.03)]
 
 
 def test_a_jump_among_pictures_that_are_left_out(cases: Path) -> None:

@@ -17,7 +17,7 @@ def picture_at(frame: FrameView, width: int, height: int) -> Image:
         if chroma is not None:
             size = ((width + 1) // 2, (height + 1) // 2) if frame.subsampled else (width, height)
             chroma = _reduced(chroma[0], *size), _reduced(chroma[1], *size)
-        return picture_rgb(Frame(frame.index, frame.seconds, _reduced(frame.luma, width, height), chroma, frame.colour))
+        return picture_rgb(Frame(frame.index, frame.time, _reduced(frame.luma, width, height), chroma, frame.colour))
     image = np.empty((height, width, 3), np.uint8)
     cv2.resize(picture_rgb(frame), (width, height), image, interpolation=cv2.INTER_NEAREST)
     return image
