@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 import foveate.app.main as app
-from foveate.app.settings_page import settings_page
+from foveate.app.settings_page import main, settings_page
 from foveate.pipeline.settings import Settings
 from tests.docs.pages import codes, page, tables
 
@@ -30,6 +31,13 @@ def defaults(model: BaseModel, above: str = "") -> Iterator[tuple[str, Any]]:
 
 def test_the_page_is_current() -> None:
     assert page("settings") == settings_page(), "python -m foveate.app.settings_page docs/settings.md"
+
+
+def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "page.md")]) == 0
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page("settings")
+    assert main([]) == 2
+    assert "usage: " in capsys.readouterr().err
 
 
 def test_every_setting_stands_in_the_table_with_its_default() -> None:
