@@ -30,10 +30,10 @@ struct Allocate {
     const float* leaf4;
     const u8* units;      // [nodes of level 1]: units inside the picture
     float* leaves;        // [nodes of level 3, then of level 4]: their whole errors, written at the end
-    const float* upper;   // [nodes above TOP]: weighted error of one token
+    const float* upper;   // [nodes above TOP_LEVEL]: weighted error of one token
     u8* state;            // enum State of all nodes in the order of tokens, the top level first, row by row; see level_start
     int* counts;          // [blocks][TRIED]
-    float* upper_costs;   // [blocks][TRIED][roots and nodes above TOP]
+    float* upper_costs;   // [blocks][TRIED][roots and nodes above TOP_LEVEL]
     int* upper_tokens;    // the same
     Token* tokens;
     Rate rate;
@@ -146,12 +146,12 @@ __device__ inline Pruned prune(const Part& part, int keeps, float price)
 // Rows, columns and nodes of any level.
 __device__ inline int rows_of(const Grid& grid, int level)
 {
-    return grid.top > TOP && level > TOP ? upper_length(grid.root_rows, level) : grid.root_rows << (TOP - level);
+    return grid.top > TOP_LEVEL && level > TOP_LEVEL ? upper_length(grid.root_rows, level) : grid.root_rows << (TOP_LEVEL - level);
 }
 
 __device__ inline int columns_of(const Grid& grid, int level)
 {
-    return grid.top > TOP && level > TOP ? upper_length(grid.root_columns, level) : grid.root_columns << (TOP - level);
+    return grid.top > TOP_LEVEL && level > TOP_LEVEL ? upper_length(grid.root_columns, level) : grid.root_columns << (TOP_LEVEL - level);
 }
 
 __device__ inline int nodes_of(const Grid& grid, int level)
@@ -159,7 +159,7 @@ __device__ inline int nodes_of(const Grid& grid, int level)
     return rows_of(grid, level) * columns_of(grid, level);
 }
 
-// What is known of the roots and of the nodes above them, for one price of this block; level TOP comes first.
+// What is known of the roots and of the nodes above them, for one price of this block; level TOP_LEVEL comes first.
 struct UpperTrees {
     float* costs;
     int* tokens;
@@ -182,7 +182,7 @@ __device__ inline int prune_upper(const Allocate& p, UpperTrees below, float pri
     int columns_below = grid.root_columns, rows_below = grid.root_rows, tokens = 0;
     const float* leaf = p.upper;
     if (better) better += upper_start(grid.root_rows, grid.root_columns, grid.top + 1);
-    for (int level = TOP + 1; level <= grid.top; level++) {
+    for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {
         int rows = rows_of(grid, level), columns = columns_of(grid, level), nodes = rows * columns;
         UpperTrees here = {below.costs + rows_below * columns_below, below.tokens + rows_below * columns_below};
         if (better) better -= nodes;
@@ -221,13 +221,13 @@ __device__ inline void count_tokens(const Allocate& p, const float* price, int* 
             Pruned pruned = prune(part, p.kept != 0, price[i]);
             if (!exists || node % 16) continue;
             tokens[i] += pruned.tokens;
-            if (p.grid.top == TOP) continue;
+            if (p.grid.top == TOP_LEVEL) continue;
             UpperTrees trees = upper_trees(p, i);
             trees.costs[node / 16] = pruned.cost;
             trees.tokens[node / 16] = pruned.tokens;
         }
     }
-    for (int i = 0; p.grid.top > TOP && i < TRIED; i++) tokens[i] = prune_upper(p, upper_trees(p, i), price[i], nullptr);
+    for (int i = 0; p.grid.top > TOP_LEVEL && i < TRIED; i++) tokens[i] = prune_upper(p, upper_trees(p, i), price[i], nullptr);
     for (int i = 0; i < TRIED; i++) counts[i] = block_sum(tokens[i], partial);
 }
 
@@ -241,14 +241,14 @@ __device__ inline int too_low(const Allocate& p, int* partial)
 
 const int STATES = 4;  // that lie in a word
 
-// The level's first place in the order of tokens. Levels below TOP begin with a word; before them up to three places may
+// The level's first place in the order of tokens. Levels below TOP_LEVEL begin with a word; before them up to three places may
 // stand empty.
 __device__ inline int level_start(const Grid& grid, int level)
 {
     int start = 0;
     for (int l = grid.top; l > level; l--) {
         start += nodes_of(grid, l);
-        if (l == TOP) start = (start + STATES - 1) / STATES * STATES;
+        if (l == TOP_LEVEL) start = (start + STATES - 1) / STATES * STATES;
     }
     return start;
 }
@@ -269,7 +269,7 @@ __device__ inline int is_open(const Allocate& p, int level, int row, int column)
     return 1;
 }
 
-// What the best tree for `price` makes of the nodes above TOP.
+// What the best tree for `price` makes of the nodes above TOP_LEVEL.
 __device__ inline void extract_upper(const Allocate& p, float price)
 {
     const Grid& grid = p.grid;
@@ -283,7 +283,7 @@ __device__ inline void extract_upper(const Allocate& p, float price)
         trees.tokens[node / 16] = pruned.tokens;
     }
     prune_upper(p, trees, price, p.state);
-    for (int level = TOP + 1; level <= grid.top; level++) {  // those above are still as prune_upper left them
+    for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {  // those above are still as prune_upper left them
         __syncthreads();
         int start = level_start(grid, level), columns = columns_of(grid, level);
         for (int i = threadIdx.x; i < nodes_of(grid, level); i += blockDim.x)
@@ -296,9 +296,9 @@ __device__ inline void extract_upper(const Allocate& p, float price)
 __device__ inline void extract(const Allocate& p, float price)
 {
     const Grid& grid = p.grid;
-    if (grid.top > TOP) extract_upper(p, price);
-    int nodes = 16 * grid.roots, lane = threadIdx.x % WARP, start[TOP + 1], across[TOP + 1];
-    for (int level = 0; level <= TOP; level++) {
+    if (grid.top > TOP_LEVEL) extract_upper(p, price);
+    int nodes = 16 * grid.roots, lane = threadIdx.x % WARP, start[TOP_LEVEL + 1], across[TOP_LEVEL + 1];
+    for (int level = 0; level <= TOP_LEVEL; level++) {
         start[level] = level_start(grid, level);
         across[level] = columns_of(grid, level);
     }
@@ -306,7 +306,7 @@ __device__ inline void extract(const Allocate& p, float price)
         int node = first + lane, exists = node < nodes;
         Pruned pruned = prune(part_of(p, node, exists), p.kept != 0, price);
         Place at = place_of(2, node, grid.root_columns);
-        int open4 = grid.top == TOP || !exists || is_open(p, TOP, at.row >> 2, at.column >> 2);
+        int open4 = grid.top == TOP_LEVEL || !exists || is_open(p, TOP_LEVEL, at.row >> 2, at.column >> 2);
         int leaf4 = __shfl_sync(EVERYONE, (int)pruned.better4, lane & ~15), open3 = open4 && !leaf4;
         int leaf3 = __shfl_sync(EVERYONE, (int)pruned.better3, lane & ~3), open2 = open3 && !leaf3;
         if (!exists) continue;
@@ -339,8 +339,8 @@ __device__ inline void extract(const Allocate& p, float price)
         for (int y = 0; y < 4; y++)
             *reinterpret_cast<u32*>(p.state + start[0] + (4 * at.row + y) * across[0] + 4 * at.column) = cells[y];
     }
-    int empty = start[TOP] + nodes_of(grid, TOP) + threadIdx.x;
-    if (empty < start[TOP - 1]) p.state[empty] = NEITHER;
+    int empty = start[TOP_LEVEL] + nodes_of(grid, TOP_LEVEL) + threadIdx.x;
+    if (empty < start[TOP_LEVEL - 1]) p.state[empty] = NEITHER;
 }
 
 struct Node {
@@ -357,11 +357,11 @@ __device__ inline Node node_of(const Grid& grid, int place)
     return node;
 }
 
-// The node of a level by its number there: in Morton order up to TOP, row by row above it.
+// The node of a level by its number there: in Morton order up to TOP_LEVEL, row by row above it.
 __device__ inline Node numbered(const Grid& grid, int level, int number)
 {
     Place at;
-    if (grid.top > TOP && level > TOP) {
+    if (grid.top > TOP_LEVEL && level > TOP_LEVEL) {
         int columns = columns_of(grid, level);
         at = {number / columns, number % columns};
     } else {
@@ -379,7 +379,7 @@ __device__ inline Node child_of(const Node& node, int i)
 
 __device__ inline int number_of(const Grid& grid, const Node& node)
 {
-    if (grid.top > TOP && node.level > TOP) return node.row * columns_of(grid, node.level) + node.column;
+    if (grid.top > TOP_LEVEL && node.level > TOP_LEVEL) return node.row * columns_of(grid, node.level) + node.column;
     return node_at(node.level, node.row, node.column, grid.root_columns);
 }
 
@@ -393,7 +393,7 @@ __device__ inline float leaf_error(const Allocate& p, int level, int number)
     if (level == 0) return 0.0f;
     if (level == 1) return p.leaf1[number];
     if (level == 2) return p.leaf2[number];
-    if (p.grid.top > TOP && level > TOP)
+    if (p.grid.top > TOP_LEVEL && level > TOP_LEVEL)
         return p.upper[upper_start(p.grid.root_rows, p.grid.root_columns, level) + number];
     return p.leaves[level == 3 ? number : 4 * p.grid.roots + number];
 }
@@ -409,7 +409,7 @@ struct Step {
 // order of quadtree.py, in which all first children come before all second ones, from the roots up row by row.
 __device__ inline u64 step_key(const Grid& grid, float rate, int level, int number)
 {
-    int depths = grid.top > TOP ? max(TOP - level, 0) : TOP - level, rank = number >> (2 * depths), nodes = grid.roots;
+    int depths = grid.top > TOP_LEVEL ? max(TOP_LEVEL - level, 0) : TOP_LEVEL - level, rank = number >> (2 * depths), nodes = grid.roots;
     for (int depth = 1; depth <= depths; depth++, nodes *= 4) rank += ((number >> (2 * (depths - depth))) & 3) * nodes;
     return ((u64)__float_as_uint(rate) << 32) | (0xffffffffu - ((u32)level << 27) - (u32)rank);
 }
@@ -458,7 +458,7 @@ __device__ inline u32 steps_at(const Allocate& p, int number)
             steps |= (state == KEPT) << (4 * i + j);
         }
     }
-    for (int level = 3; level <= TOP && number % (1 << 2 * (level - 2)) == 0; level++) {
+    for (int level = 3; level <= TOP_LEVEL && number % (1 << 2 * (level - 2)) == 0; level++) {
         Node above = {level, node.row >> (level - 2), node.column >> (level - 2)};
         steps |= (*state_of(p, above) == TOKEN) << (18 + level);
     }
@@ -480,17 +480,17 @@ __device__ inline Step best_step(const Allocate& p, int room)
             consider(p, room, level, number, &best);
         }
     }
-    for (int level = TOP + 1; level <= grid.top; level++)
+    for (int level = TOP_LEVEL + 1; level <= grid.top; level++)
         for (int node = threadIdx.x; node < nodes_of(grid, level); node += blockDim.x)
             if (*state_of(p, numbered(grid, level, node)) == TOKEN) consider(p, room, level, node, &best);
     return best;
 }
 
 // Whether it is this thread that reads and writes a node's state: that of its first, or its only, node of level 2; above
-// TOP they take turns.
+// TOP_LEVEL they take turns.
 __device__ inline int looks_after(int level, int number)
 {
-    if (level <= TOP) number = level < 2 ? number >> 2 * (2 - level) : number << 2 * (level - 2);
+    if (level <= TOP_LEVEL) number = level < 2 ? number >> 2 * (2 - level) : number << 2 * (level - 2);
     return number % blockDim.x == threadIdx.x;
 }
 
@@ -638,7 +638,7 @@ __device__ __forceinline__ void round_of(const Allocate& p)
 extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid_constant__ Allocate given)
 {
     Allocate p = of_this_frame(given);
-    p.grid.top = TOP;
+    p.grid.top = TOP_LEVEL;
     round_of(p);
 }
 

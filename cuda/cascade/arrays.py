@@ -13,18 +13,10 @@ from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.spec.carried_maps import CarriedMap
 
-MAPS: Final = (
-    "prev_relevance",
-    "prev_saliency",
-    "fixation",
-    "attention",
-    "cluster_distance",
-    "cluster_id",
-    "cluster_size",
-    "since",
-)
-"""Order of the warped maps: enum Map of carry.cu. ``since`` holds int32: frames since the cell was computed."""
+MAPS: Final = tuple(warped.name.lower() for warped in CarriedMap)
+"""Names of the warped maps, in their order. ``since`` holds int32: frames since the cell was computed."""
 
 CARRY_THREADS: Final = 256
 """Of a block of carry.cu, one for each cell of a unit: THREADS there."""

@@ -5,6 +5,7 @@
 // Results equal pipeline/cascade/scores.py, cache.py and ledger.py bit for bit, given the same flow and channels, except
 // that a map warped between cells may differ in its last bits.
 #include "picture.cuh"
+#include "spec/carried_maps.h"
 #include "spec/errors.h"
 #include "spec/local_channels.h"
 #include "spec/memory.h"
@@ -12,7 +13,7 @@
 #include "spec/score.h"
 #include "spec/tokens.h"
 
-enum Map { PREVIOUS_SCORE, PREVIOUS_SALIENCY, FIXATION, ATTENTION, CLUSTER_DISTANCE, CLUSTER_ID, CLUSTER_SIZE, SINCE, MAPS };
+const int MAPS = SINCE + 1;
 const int LINEAR_MAPS = CLUSTER_ID;  // the maps before this one are averaged; the others hold identities and counts
 
 const int THREADS = 256;
@@ -48,11 +49,11 @@ struct Carry {
     float* leaf2;               // [nodes of level 2]
     float* leaf3;               // [nodes of level 2]: their share of a level-3 leaf's error
     float* leaf4;               // the same for level 4
-    const float* cells[3];      // Y, Cb, Cr of level TOP; these and all below are for the levels above it
+    const float* cells[3];      // Y, Cb, Cr of level TOP_LEVEL; these and all below are for the levels above it
     const float* samples[3];    // of those levels, see upper.cu
     float* shares;              // [levels][blocks]: weighted error of one token, over the block's cells
-    float* sums;                // [roots and nodes above TOP]
-    float* upper;               // [nodes above TOP]: weighted error of one token
+    float* sums;                // [roots and nodes above TOP_LEVEL]
+    float* upper;               // [nodes above TOP_LEVEL]: weighted error of one token
     Grid grid;
     int given;                  // 1: the flow of all cells is given; 0: that of changed cells was searched
     int side;                   // samples of the flow level along a cell
@@ -145,8 +146,8 @@ __device__ inline void remember(const Carry& p, int to, const Cell& cell, Warped
 {
     p.attention_before[cell.index] = warped.maps[ATTENTION];
     p.gaze[cell.index] = fmaxf(GAZE_KEEP * p.gaze[cell.index], p.bump[cell.index]);
-    warped.maps[PREVIOUS_SCORE] = score;
-    warped.maps[PREVIOUS_SALIENCY] = saliency;
+    warped.maps[PREV_RELEVANCE] = score;
+    warped.maps[PREV_SALIENCY] = saliency;
     warped.maps[FIXATION] *= FIXATION_KEEP;
     warped.maps[ATTENTION] = fminf(ATTENTION_KEEP * warped.maps[ATTENTION] + p.paid[cell.index], 1.0f);
     warped.maps[SINCE] = __int_as_float(warped.valid ? __float_as_int(warped.maps[SINCE]) + 1 : 0);
@@ -208,7 +209,7 @@ __device__ inline ErrorWeights error_weights_of(const Carry& p, const Cell& cell
 // Error assumed hidden at a LOD, in units of HIDDEN_ERROR.
 __device__ inline float hidden_share(int lod)
 {
-    return (float)(lod <= 2 ? lod : lod == 3 ? 6 : 22 + 16 * (lod - TOP));
+    return (float)(lod <= 2 ? lod : lod == 3 ? HIDDEN_AT_LOD_3 : HIDDEN_AT_LOD_4 + HIDDEN_PER_LOD * (lod - TOP_LEVEL));
 }
 
 // The cell's error at a level above 0 with the query prior; it is at least `residual`, see pipeline/cpu/reader.py.
@@ -257,7 +258,7 @@ __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, co
     float score = p.participation ? focused(information, perspective, participation)
                                   : 0.5f * (information + perspective);
     float trust = warped.valid && cell.changed && !p.turned ? warped.confidence : 0.0f;
-    score += trust * p.blend * (warped.maps[PREVIOUS_SCORE] - score);
+    score += trust * p.blend * (warped.maps[PREV_RELEVANCE] - score);
     remember(p, 1 - from, cell, warped, score, saliency);
     p.scores[cell.index] = score;
     p.scores[cell.count + cell.index] = information;
@@ -301,7 +302,7 @@ __device__ inline void write_costs(const Carry& p, const float (*products)[THREA
 
 extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constant__ Carry p)
 {
-    __shared__ float products[TOP + 1][THREADS];
+    __shared__ float products[TOP_LEVEL + 1][THREADS];
     const Grid& grid = p.grid;
     int each = threads_of_unit(grid), units = THREADS / each, unit = threadIdx.x / each;
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
@@ -314,7 +315,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     ErrorWeights weights = {};
     if (cell.exists) weights = weigh(p, frame, cell, &valid);
     float residual = 0.0f;
-    for (int level = 0; level <= TOP; level++) {
+    for (int level = 0; level <= TOP_LEVEL; level++) {
         if (cell.exists) residual = residual_at(p, cell, level, residual);
         float error = cell.exists ? error_of(p, cell, level, residual, weights) : 0.0f;
         float sum = over_unit(error * weights.weight, grid.merge);
@@ -326,11 +327,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     if (threadIdx.x == 0 && recomputed) atomicAdd(&p.choice->recomputed, recomputed);
 }
 
-// A plane's samples of a level from TOP on.
+// A plane's samples of a level from TOP_LEVEL on.
 __device__ inline Picture samples_of(const Carry& p, int plane, int level)
 {
     const Grid& grid = p.grid;
-    if (level == TOP) return {p.cells[plane], grid.rows, grid.columns};
+    if (level == TOP_LEVEL) return {p.cells[plane], grid.rows, grid.columns};
     const float* samples = p.samples[plane] + upper_start(grid.rows, grid.columns, level);
     return {samples, upper_length(grid.rows, level), upper_length(grid.columns, level)};
 }
@@ -345,10 +346,10 @@ __device__ inline float doubled(const Picture& picture, int row, int column)
     return near * 0.75f + far * 0.25f;
 }
 
-// What a level above TOP adds to the cell's error: how far the level below it is from its enlargement.
+// What a level above TOP_LEVEL adds to the cell's error: how far the level below it is from its enlargement.
 __device__ inline float further_error(const Carry& p, const Cell& cell, int level)
 {
-    int steps = level - 1 - TOP, row = cell.row >> steps, column = cell.column >> steps;
+    int steps = level - 1 - TOP_LEVEL, row = cell.row >> steps, column = cell.column >> steps;
     float squares[3];
 #pragma unroll
     for (int i = 0; i < 3; i++) {
@@ -372,7 +373,7 @@ __device__ inline float tree_sum(float* values, int count)
     return values[0];
 }
 
-// Behind `carry`, where there are levels above TOP: their weighted errors, summed over each block's cells.
+// Behind `carry`, where there are levels above TOP_LEVEL: their weighted errors, summed over each block's cells.
 extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_constant__ Carry p)
 {
     __shared__ float products[THREADS];
@@ -383,16 +384,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
     ErrorWeights weights = {};
     if (cell.exists) weights = error_weights_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
     float residual = 0.0f;
-    for (int level = 1; cell.exists && level <= TOP; level++) residual = residual_at(p, cell, level, residual);
-    float painted = cell.exists ? p.errors[(TOP - 1) * cell.count + cell.index] : 0.0f;
-    for (int level = TOP + 1; level <= grid.top; level++) {
+    for (int level = 1; cell.exists && level <= TOP_LEVEL; level++) residual = residual_at(p, cell, level, residual);
+    float painted = cell.exists ? p.errors[(TOP_LEVEL - 1) * cell.count + cell.index] : 0.0f;
+    for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {
         if (cell.exists) residual = residual_at(p, cell, level, residual);
         if (cell.exists) painted += further_error(p, cell, level);
         float error = cell.exists ? error_with_prior(p, painted, residual, level, weights) : 0.0f;
         float sum = over_unit(error * weights.weight, grid.merge);
         if (threadIdx.x % each == 0) products[threadIdx.x / each] = sum;
         float share = tree_sum(products, units);
-        if (threadIdx.x == 0) p.shares[(level - TOP - 1) * gridDim.x + blockIdx.x] = share;
+        if (threadIdx.x == 0) p.shares[(level - TOP_LEVEL - 1) * gridDim.x + blockIdx.x] = share;
         __syncthreads();
     }
 }
@@ -407,19 +408,19 @@ __device__ inline float over_root(const float* shares, int blocks)
     return over_four(quarters);
 }
 
-// Behind `carry_upper`, by one block: the weighted errors of all nodes above TOP.
+// Behind `carry_upper`, by one block: the weighted errors of all nodes above TOP_LEVEL.
 extern "C" __global__ void __launch_bounds__(1024) sum_upper(const __grid_constant__ Carry p)
 {
     const Grid& grid = p.grid;
     int each = threads_of_unit(grid), blocks = grid.roots * each;  // of carry_upper
     if (p.frame->rests) return;
-    for (int level = TOP + 1; level <= grid.top; level++) {
-        const float* shares = p.shares + (level - TOP - 1) * blocks;
+    for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {
+        const float* shares = p.shares + (level - TOP_LEVEL - 1) * blocks;
         for (int i = threadIdx.x; i < grid.roots; i += blockDim.x)
             p.sums[i] = over_root(shares + each * i, each);
         const float* from = p.sums;
         float* to = p.sums + grid.roots;
-        for (int above = TOP + 1; above <= level; above++) {
+        for (int above = TOP_LEVEL + 1; above <= level; above++) {
             __syncthreads();
             int rows = upper_length(grid.root_rows, above), columns = upper_length(grid.root_columns, above);
             int rows_below = upper_length(grid.root_rows, above - 1);

@@ -2,7 +2,7 @@
 //
 // Units are cells, or whole groups of merge x merge cells. A quadtree root spans 16 x 16 units. Nodes of a level are
 // numbered in Morton order, root by root: the children of node n are 4n .. 4n + 3, in reading order. Where the budget is
-// smaller than the number of roots there are levels above TOP, whose nodes are numbered row by row.
+// smaller than the number of roots there are levels above TOP_LEVEL, whose nodes are numbered row by row.
 #pragma once
 
 #include "spec/geometry.h"
@@ -10,7 +10,6 @@
 
 #define EVERYONE 0xffffffffu
 
-const int TOP = TOP_LEVEL;  // the level of the roots
 const int WARP = 32;
 const int PAINTED = 0x80;  // bit of what the reader has seen of a cell: since the last comparison
 
@@ -60,7 +59,7 @@ struct Grid {
     int merge;                        // cells along a unit: 1, 2 or 3
     int unit_rows, unit_columns;      // units with any cell inside
     int roots, root_rows, root_columns;
-    int top;                          // level of the coarsest tokens: TOP, or above
+    int top;                          // level of the coarsest tokens: TOP_LEVEL, or above
 };
 
 struct Place {
@@ -71,14 +70,14 @@ struct Place {
 __device__ inline int every_second_bit(int code)
 {
     int bits = 0;
-    for (int i = 0; i <= TOP; i++) bits |= ((code >> (2 * i)) & 1) << i;
+    for (int i = 0; i <= TOP_LEVEL; i++) bits |= ((code >> (2 * i)) & 1) << i;
     return bits;
 }
 
 // Row and column of a node, in nodes of its level.
 __device__ inline Place place_of(int level, int node, int root_columns)
 {
-    int depth = TOP - level, root = node >> (2 * depth), code = node & ((1 << (2 * depth)) - 1);
+    int depth = TOP_LEVEL - level, root = node >> (2 * depth), code = node & ((1 << (2 * depth)) - 1);
     Place place;
     place.row = ((root / root_columns) << depth) + every_second_bit(code >> 1);
     place.column = ((root % root_columns) << depth) + every_second_bit(code);
@@ -88,7 +87,7 @@ __device__ inline Place place_of(int level, int node, int root_columns)
 // The node of a level at a place: the inverse of place_of.
 __device__ inline int node_at(int level, int row, int column, int root_columns)
 {
-    int depth = TOP - level, code = 0;
+    int depth = TOP_LEVEL - level, code = 0;
     for (int i = 0; i < depth; i++) code |= (((column >> i) & 1) << (2 * i)) | (((row >> i) & 1) << (2 * i + 1));
     return ((((row >> depth) * root_columns) + (column >> depth)) << (2 * depth)) + code;
 }
@@ -109,17 +108,17 @@ __device__ inline int units_under(const Grid& grid, int level, int node)
     return rows * columns;
 }
 
-// Rows and columns of a level above TOP, of samples or of nodes: each is half of the one below, rounded up.
+// Rows and columns of a level above TOP_LEVEL, of samples or of nodes: each is half of the one below, rounded up.
 __device__ inline int upper_length(int length, int level)
 {
-    return ((length - 1) >> (level - TOP)) + 1;
+    return ((length - 1) >> (level - TOP_LEVEL)) + 1;
 }
 
-// Where a level above TOP begins in an array that holds all of them, from TOP + 1 on; `rows` and `columns` are TOP's.
+// Where a level above TOP_LEVEL begins in an array that holds all of them, from TOP_LEVEL + 1 on; `rows` and `columns` are TOP_LEVEL's.
 __device__ inline int upper_start(int rows, int columns, int level)
 {
     int start = 0;
-    for (int l = TOP + 1; l < level; l++) start += upper_length(rows, l) * upper_length(columns, l);
+    for (int l = TOP_LEVEL + 1; l < level; l++) start += upper_length(rows, l) * upper_length(columns, l);
     return start;
 }
 

@@ -26,7 +26,7 @@ struct Emit {
     float* fixation[2];        // [cells], by turn: already faded
     const u8* pixels[3];       // Y, Cb, Cr of the texture's base
     const float* levels[3][4]; // of levels 1..4; null where the base is coarser
-    const float* upper[3];     // of the levels above TOP, see upper.cu
+    const float* upper[3];     // of the levels above TOP_LEVEL, see upper.cu
     u8* reader[3];             // the reader's picture over the span; null: it keeps nothing
     u8* seen;                  // [cells]: PAINTED, and 1 + the LOD of the token; 0: none was ever given there
     float* peak;               // [cells]: the greatest participation since; this frame's is the first
@@ -82,7 +82,7 @@ __device__ inline int repeats_of(const Emit& p, const Token& token, int index)
     return repeats;
 }
 
-// The cells under a token, by each thread every 16th of every 16th row. UPPER: there may be tokens above TOP; else each
+// The cells under a token, by each thread every 16th of every 16th row. UPPER: there may be tokens above TOP_LEVEL; else each
 // thread has one cell at most.
 struct Under {
     int top, left, rows, columns;  // in cells; those off the grid are cut off
@@ -155,10 +155,10 @@ __device__ inline Plane plane_of(const Emit& p, int index)
     return plane;
 }
 
-// The same of a level above TOP.
+// The same of a level above TOP_LEVEL.
 __device__ inline float upper_sample(const Plane& plane, int level, int row, int column)
 {
-    int rows = plane.rows >> (TOP - plane.base), columns = plane.columns >> (TOP - plane.base);
+    int rows = plane.rows >> (TOP_LEVEL - plane.base), columns = plane.columns >> (TOP_LEVEL - plane.base);
     int across = upper_length(columns, level);
     row = min(max(row, 0), upper_length(rows, level) - 1);
     column = min(max(column, 0), across - 1);
@@ -168,7 +168,7 @@ __device__ inline float upper_sample(const Plane& plane, int level, int row, int
 // The sample of `level` (not below the base) at a place, which is kept inside.
 template <int UPPER> __device__ inline float sample_of(const Plane& plane, int level, int row, int column)
 {
-    if (UPPER && level > TOP) return upper_sample(plane, level, row, column);
+    if (UPPER && level > TOP_LEVEL) return upper_sample(plane, level, row, column);
     int shrink = level - plane.base, columns = plane.columns >> shrink;
     row = min(max(row, 0), (plane.rows >> shrink) - 1);
     column = min(max(column, 0), columns - 1);
@@ -307,7 +307,7 @@ extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit(const __grid_co
     emit_token<0, 0>(p);
 }
 
-// Where there may be tokens above TOP.
+// Where there may be tokens above TOP_LEVEL.
 extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit_upper(const __grid_constant__ Emit p)
 {
     emit_token<1, 0>(p);

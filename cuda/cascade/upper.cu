@@ -1,12 +1,12 @@
-// Makes the levels above TOP from the samples of TOP, one per cell. Equals pipeline/cpu/upper.py bit for bit.
+// Makes the levels above TOP_LEVEL from the samples of TOP_LEVEL, one per cell. Equals pipeline/cpu/upper.py bit for bit.
 //
 // One block per plane, one level after the other. Launched only where the budget asks for tokens that coarse.
 #include "cascade.cuh"
 
 struct Upper {
     const FrameState* frame;
-    const float* cells[3];  // Y, Cb, Cr of level TOP
-    float* samples[3];      // of the levels TOP + 1 .. top
+    const float* cells[3];  // Y, Cb, Cr of level TOP_LEVEL
+    float* samples[3];      // of the levels TOP_LEVEL + 1 .. top
     Grid grid;
 };
 
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(1024) upper(const __grid_constant__
     if (p.frame->rests) return;
     const float* from = p.cells[blockIdx.x];
     float* to = p.samples[blockIdx.x];
-    for (int level = TOP + 1; level <= grid.top; level++) {
+    for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {
         int rows = upper_length(grid.rows, level), columns = upper_length(grid.columns, level);
         int rows_below = upper_length(grid.rows, level - 1), columns_below = upper_length(grid.columns, level - 1);
         for (int i = threadIdx.x; i < rows * columns; i += blockDim.x)

@@ -8,6 +8,7 @@
 // they differ by from the frame before. It counts from the next frame on. Equals pipeline/cpu/noise.py.
 #include "pixels/input.cuh"
 #include "spec/change.h"
+#include "spec/geometry.h"
 
 struct Change {
     const FrameInput* input;
@@ -49,8 +50,8 @@ __device__ Limits limits_of(const Change& p) {
 // Counts the noise of the tile's top left 8x8 pixels. Where most differences have one sign, the picture changed: that is no
 // noise. Lanes 0 .. 15 of the first warp come here.
 __device__ void note_noise(const Change& p, const FrameInput& in, int tile, int row, int column) {
-    const int y = row * 32 + threadIdx.x / 2, x = column * 32 + threadIdx.x % 2 * 4;
-    if (row * 32 + 8 > p.height || column * 32 + 8 > p.width) return;
+    const int y = row * TILE + threadIdx.x / 2, x = column * TILE + threadIdx.x % 2 * 4;
+    if (row * TILE + BLOCK > p.height || column * TILE + BLOCK > p.width) return;
     u32* before = p.before + tile * 16 + threadIdx.x;
     const u32 now = four_samples<0>(in, y, x, p.height, p.width), then = *before;
     *before = now;
@@ -85,8 +86,8 @@ __device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before
 // Sum of differences over 8x8 samples of a plane with the luma's resolution. Warp w looks at rows 8w .. 8w + 7.
 template <int PLANE>
 __device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int limit, int* bins) {
-    const int lane = threadIdx.x & 31, stride = p.tile_columns * 32;
-    const int x = column * 32 + (lane & 7) * 4, top = row * 32 + (threadIdx.x >> 5) * 8, y = top + (lane >> 3);
+    const int lane = threadIdx.x & 31, stride = p.tile_columns * TILE;
+    const int x = column * TILE + (lane & 7) * 4, top = row * TILE + (threadIdx.x >> 5) * 8, y = top + (lane >> 3);
     int sum = 0;
     if (top < p.height && (x & ~7) < p.width) {
         const u32 before[2] = {held_word(p, PLANE, stride, y, x), held_word(p, PLANE, stride, y + 4, x)};
@@ -104,10 +105,10 @@ __device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int r
 // The same for halved chroma, in blocks of 4x4 samples. Threads 0-63 look at Cb, the others at Cr.
 template <int PLANE>
 __device__ int halved_difference(const Change& p, const FrameInput& in, int row, int column) {
-    const int index = threadIdx.x & 63, y = row * 16 + (index >> 2), x = column * 16 + (index & 3) * 4;
+    const int index = threadIdx.x & 63, y = row * (TILE / 2) + (index >> 2), x = column * (TILE / 2) + (index & 3) * 4;
     const int height = (p.height + 1) / 2, width = (p.width + 1) / 2;
     if ((y & ~3) >= height || x >= width) return 0;
-    const u32 before = held_word(p, PLANE, p.tile_columns * 16, y, x);
+    const u32 before = held_word(p, PLANE, p.tile_columns * (TILE / 2), y, x);
     return __vsadu4(four_samples<PLANE>(in, y, x, height, width), before);
 }
 

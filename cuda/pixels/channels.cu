@@ -20,7 +20,7 @@ __device__ void keep_greatest(const Channels& p, u32* greatest, int down, bool r
 }
 
 __device__ void find_detail(const Channels& p, Tile& tile, Cells& cells) {
-    const int side = 32 >> p.level, rim = side + 2;
+    const int side = TILE >> p.level, rim = side + 2;
     for (int i = threadIdx.x; i < side * side; i += THREADS) {
         const int y = i / side, x = i % side, at = (y + 1) * rim + x + 1, down = y * 2 / side;
         const bool right = x * 2 >= side;
@@ -33,7 +33,7 @@ __device__ void find_detail(const Channels& p, Tile& tile, Cells& cells) {
 }
 
 __device__ void sum_rows(const Channels& p, const Tile& tile, Cells& cells) {
-    const int side = 16 >> p.level, cell = threadIdx.x / side, y = threadIdx.x % side;
+    const int side = CELL >> p.level, cell = threadIdx.x / side, y = threadIdx.x % side;
     if (cell >= 4) return;
     const float* at = tile.lows + ((cell / 2 * side + y) * 2 + cell % 2) * side;
     float sum = 0.0f;
@@ -43,7 +43,7 @@ __device__ void sum_rows(const Channels& p, const Tile& tile, Cells& cells) {
 
 __device__ void store(const Channels& p, const Tile& tile, const Cells& cells, int row, int column) {
     if (threadIdx.x >= 4) return;
-    const int down = threadIdx.x / 2, across = threadIdx.x % 2, side = 16 >> p.level, cell = threadIdx.x;
+    const int down = threadIdx.x / 2, across = threadIdx.x % 2, side = CELL >> p.level, cell = threadIdx.x;
     const int at = (row * 2 + down) * p.tile_columns * 2 + column * 2 + across;
     p.edges[at] = fminf(sqrtf(__uint_as_float(cells.greatest[0][cell]) / p.span), 1.0f);
     p.edges_inverted[at] = fminf(sqrtf(__uint_as_float(cells.greatest[1][cell]) / p.span), 1.0f);

@@ -5,7 +5,7 @@
 #include "pixels/local.cuh"
 #include "pixels/texture.cuh"
 
-enum { LAYERS = 3, WARPS = THREADS / 32, CHROMA_RIM = 18 };
+enum { LAYERS = 3, WARPS = THREADS / 32, CHROMA_TILE = TILE / 2, CHROMA_RIM = CHROMA_TILE + 2 };
 
 struct Shared {
     Tile tile;
@@ -14,9 +14,10 @@ struct Shared {
 };
 
 __device__ void load_chroma(const Channels& p, Shared& shared, int row, int column) {
-    const int rows = p.tile_rows * 16, columns = p.tile_columns * 16, rim = CHROMA_RIM * CHROMA_RIM;
+    const int rows = p.tile_rows * CHROMA_TILE, columns = p.tile_columns * CHROMA_TILE, rim = CHROMA_RIM * CHROMA_RIM;
     for (int i = threadIdx.x; i < 2 * rim; i += THREADS) {
-        const int plane = i / rim, y = row * 16 + i % rim / CHROMA_RIM - 1, x = column * 16 + i % CHROMA_RIM - 1;
+        const int plane = i / rim, y = row * CHROMA_TILE + i % rim / CHROMA_RIM - 1;
+        const int x = column * CHROMA_TILE + i % CHROMA_RIM - 1;
         const size_t at = (size_t)min(max(y, 0), rows - 1) * columns + min(max(x, 0), columns - 1);
         shared.chroma[plane][i % rim] = (float)p.planes[1 + plane].base[at];
     }
@@ -25,13 +26,13 @@ __device__ void load_chroma(const Channels& p, Shared& shared, int row, int colu
 // Chroma of sample (y, x) of the tile at a level; finer than the plane's own, bilinear.
 __device__ float chroma_at(const Channels& p, const Shared& shared, int plane, int level, int row, int column, int y, int x) {
     if (level < p.halved) return enlarged(shared.chroma[plane], CHROMA_RIM, 2, y, x);
-    const int side = 32 >> level;
+    const int side = TILE >> level;
     const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
     return level == p.halved ? (float)p.planes[1 + plane].base[at] : p.planes[1 + plane].levels[level - 1][at];
 }
 
 __device__ Texel colour_at(const Channels& p, const Shared& shared, int level, int row, int column, int y, int x) {
-    const int side = 32 >> level;
+    const int side = TILE >> level;
     const float luma = luma_at(p, level, row * side + y, column * side + x) - p.offsets[0];
     const float cb = chroma_at(p, shared, 0, level, row, column, y, x) - p.offsets[1];
     const float cr = chroma_at(p, shared, 1, level, row, column, y, x) - p.offsets[2];
@@ -47,7 +48,7 @@ __device__ Texel colour_at(const Channels& p, const Shared& shared, int level, i
 __device__ void write_rgb(const Channels& p, const Shared& shared, int row, int column) {
 #pragma unroll 1
     for (int level = 0; level < 5; level++) {
-        const int side = 32 >> level;
+        const int side = TILE >> level;
         for (int i = threadIdx.x; i < side * side; i += THREADS) {
             const int y = i / side, x = i % side;
             put(p.rgb[level], 0, row * side + y, column * side + x, colour_at(p, shared, level, row, column, y, x));
@@ -58,7 +59,7 @@ __device__ void write_rgb(const Channels& p, const Shared& shared, int row, int 
 // Sample (y, x) of the tile in one layer of the stack, at the analysis level.
 __device__ Texel sampled(const Channels& p, const Shared& shared, int layer, int row, int column, int y, int x, bool moving) {
     const Tile& tile = shared.tile;
-    const int side = 32 >> p.level, at = (y + 1) * (side + 2) + x + 1;
+    const int side = TILE >> p.level, at = (y + 1) * (side + 2) + x + 1;
     const int picture_y = row * side + y, picture_x = column * side + x;
     Texel out;
     if (layer == 0) {
@@ -119,7 +120,7 @@ __device__ int even_bits(int number) {
 __device__ void write_layer(const Channels& p, Shared& shared, int layer, int quads, int row, int column, bool moving) {
     const int index = threadIdx.x % quads, y = even_bits(index >> 1), x = even_bits(index);
     const bool mine = threadIdx.x < quads;
-    int side = 32 >> p.level;
+    int side = TILE >> p.level;
     Texel quad[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {

@@ -3,6 +3,8 @@
 // A block of 256 threads per tile, which works where the tile or one of its eight neighbours was written. Samples are in
 // 64ths of a grey value and differences in 16ths, so that all sums are whole numbers and the result equals
 // pipeline/native/leaf_errors.c bit for bit; the formula stands there.
+#include "spec/errors.h"
+#include "spec/geometry.h"
 #include "state.cuh"
 
 struct Levels {
@@ -18,14 +20,14 @@ struct LeafErrors {
     int tile_rows, tile_columns;
 };
 
-enum { THREADS = 256, PLANES = 3, TOP = 4, UNIT = 64, SAMPLES = 18 * 18 + 10 * 10 + 6 * 6 + 4 * 4 };
+enum { THREADS = 256, PLANES = 3, CHROMA_TILE = TILE / 2, SAMPLES = 18 * 18 + 10 * 10 + 6 * 6 + 4 * 4 };
 
 struct Tile {
-    u16 samples[PLANES][SAMPLES];  // of levels 1 .. 4, each with a rim of one
-    u32 sums[PLANES][TOP][4];      // of squared differences, by level and cell
+    u16 samples[PLANES][SAMPLES];      // of levels 1 .. 4, each with a rim of one
+    u32 sums[PLANES][TOP_LEVEL][4];    // of squared differences, by level and cell
 };
 
-__host__ __device__ constexpr int rim_of(int level) { return (32 >> level) + 2; }
+__host__ __device__ constexpr int rim_of(int level) { return (TILE >> level) + 2; }
 
 __host__ __device__ constexpr int start_of(int level) {
     return level == 1 ? 0 : start_of(level - 1) + rim_of(level - 1) * rim_of(level - 1);
@@ -38,7 +40,7 @@ __device__ int between(int near, int far) { return (3 * near + far + 2) >> 2; }
 
 template <int LEVEL>
 __device__ void load_level(const LeafErrors& p, Tile& tile, int plane, int row, int column) {
-    constexpr int side = 32 >> LEVEL, rim = rim_of(LEVEL);
+    constexpr int side = TILE >> LEVEL, rim = rim_of(LEVEL);
     const float* samples = p.planes[plane].levels[LEVEL - 1];
     if (!samples) return;
     const int rows = p.tile_rows * side, columns = p.tile_columns * side;
@@ -69,18 +71,18 @@ __device__ void add_to(u32* sums, bool right, u32 left_lanes, u32 value) {
 // Level 1 of a plane with the luma's resolution: four pixels a thread.
 __device__ void compare_pixels(const LeafErrors& p, Tile& tile, int plane, int row, int column) {
     const int y = threadIdx.x / 8, x = threadIdx.x % 8 * 4;
-    const size_t at = (size_t)(row * 32 + y) * p.tile_columns * 32 + column * 32 + x;
+    const size_t at = (size_t)(row * TILE + y) * p.tile_columns * TILE + column * TILE + x;
     const u32 four = *(const u32*)(p.planes[plane].base + at);
     u32 sum = 0;
     for (int i = 0; i < 4; i++) sum += squared<1>(tile, plane, y, x + i, (four >> (8 * i) & 255) * UNIT);
-    add_to(tile.sums[plane][0] + y / 16 * 2, x >= 16, 0x0f0f0f0f, sum);
+    add_to(tile.sums[plane][0] + y / CELL * 2, x >= CELL, 0x0f0f0f0f, sum);
 }
 
 // Level 2 of a plane: one sample of level 1 a thread.
 __device__ void compare_halves(const LeafErrors& p, Tile& tile, int plane, int row, int column) {
     const int y = threadIdx.x / 16, x = threadIdx.x % 16;
     const bool base = plane && p.halved;
-    const size_t at = (size_t)(row * 16 + y) * p.tile_columns * 16 + column * 16 + x;
+    const size_t at = (size_t)(row * CHROMA_TILE + y) * p.tile_columns * CHROMA_TILE + column * CHROMA_TILE + x;
     const int fine = base ? p.planes[plane].base[at] * UNIT
                           : tile.samples[plane][start_of(1) + (y + 1) * rim_of(1) + x + 1];
     add_to(tile.sums[plane][1] + y / 8 * 2, x >= 8, 0x00ff00ff, squared<2>(tile, plane, y, x, fine));
@@ -104,7 +106,7 @@ __device__ void store(const LeafErrors& p, const Tile& tile, int cell, int row, 
     const int columns = p.tile_columns * 2, at = (row * 2 + cell / 2) * columns + column * 2 + cell % 2;
     const size_t cells = (size_t)p.tile_rows * 2 * columns;
     u64 total = 0;
-    for (int level = 0; level < TOP; level++) {
+    for (int level = 0; level < TOP_LEVEL; level++) {
         const u64 luma = tile.sums[0][level][cell];
         total += (4 * luma + tile.sums[1][level][cell] + tile.sums[2][level][cell]) << (2 * level);
         p.errors[level * cells + at] = __ull2float_rn(total) * (1.0f / 1024.0f);  // of quarters of squared 16ths
@@ -121,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) leaf_errors(LeafErrors p) 
     __shared__ Tile tile;
     const int row = blockIdx.x / p.tile_columns, column = blockIdx.x % p.tile_columns;
     if (!touched(p, row, column)) return;
-    if (threadIdx.x < PLANES * TOP * 4) (&tile.sums[0][0][0])[threadIdx.x] = 0;
+    if (threadIdx.x < PLANES * TOP_LEVEL * 4) (&tile.sums[0][0][0])[threadIdx.x] = 0;
 #pragma unroll
     for (int plane = 0; plane < PLANES; plane++) {
         load_level<1>(p, tile, plane, row, column);

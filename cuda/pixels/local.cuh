@@ -1,5 +1,6 @@
 // The parts of the local channels that their two kernels share: the parameters, and a tile's samples.
 #pragma once
+#include "spec/geometry.h"
 #include "spec/local_channels.h"
 #include "state.cuh"
 
@@ -44,12 +45,12 @@ struct Tile {
     float dark[RIM * RIM];     // root of white less luma
     float low[6 * 6];          // luma above black at level 3, with a rim
     float surround[3][4 * 4];  // luma and opponent colours at level 4, with a rim
-    float lows[32 * 32];       // lowpass at the analysis level
+    float lows[TILE * TILE];   // lowpass at the analysis level
     float contrast[8 * 8];     // saliency at level 2
 };
 
 __device__ float luma_at(const Channels& p, int level, int y, int x) {
-    const int height = p.tile_rows * 32 >> level, width = p.tile_columns * 32 >> level;
+    const int height = p.tile_rows * TILE >> level, width = p.tile_columns * TILE >> level;
     const size_t at = (size_t)min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1);
     return level ? p.planes[0].levels[level - 1][at] : (float)p.planes[0].base[at];
 }
@@ -60,7 +61,7 @@ __device__ float above_black(const Channels& p, float luma) {
 
 // Luma, red-green and blue-yellow of a sample of level 2 .. 4, the latter two up to a constant (BT.601's matrix).
 __device__ void opponents(const Channels& p, int level, int y, int x, float out[3]) {
-    const int height = p.tile_rows * 32 >> level, width = p.tile_columns * 32 >> level;
+    const int height = p.tile_rows * TILE >> level, width = p.tile_columns * TILE >> level;
     const size_t at = (size_t)min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1);
     const float cb = p.planes[1].levels[level - 1][at], cr = p.planes[2].levels[level - 1][at];
     out[0] = p.planes[0].levels[level - 1][at];
@@ -88,7 +89,7 @@ __device__ float squared_gradient(const float* at, int stride) {
 }
 
 __device__ void load(const Channels& p, Tile& tile, int row, int column) {
-    const int side = 32 >> p.level, rim = side + 2;
+    const int side = TILE >> p.level, rim = side + 2;
     for (int i = threadIdx.x; i < rim * rim; i += THREADS) {
         const int y = row * side + i / rim - 1, x = column * side + i % rim - 1;
         const float light = above_black(p, luma_at(p, p.level, y, x));

@@ -2,6 +2,7 @@
 //
 // A block of 256 threads per tile, in turns. Sums of samples are whole numbers, so means are exact.
 #include "pixels/input.cuh"
+#include "spec/geometry.h"
 
 struct PlaneOut {
     u8* base;         // padded to tiles
@@ -31,7 +32,7 @@ struct Sums {
 };
 
 struct Tile {
-    u8 pixels[3][32 * 32];
+    u8 pixels[3][TILE * TILE];
     Sums halves[WARPS];  // of the cells, each of which two warps share
     u32 moved[4];        // per cell: bits of the greatest difference, which is not negative
 };
@@ -44,7 +45,7 @@ __device__ int even_bits(int number) {
 // Copies one plane of the tile into shared memory and into what the texture holds.
 template <int PLANE>
 __device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int row, int column) {
-    const int shift = PLANE && p.halved, side = 32 >> shift, words = side / 4;
+    const int shift = PLANE && p.halved, side = TILE >> shift, words = side / 4;
     const int height = shift ? (p.height + 1) / 2 : p.height, width = shift ? (p.width + 1) / 2 : p.width;
     const int y = threadIdx.x / words, x = threadIdx.x % words * 4;
     if (y >= side) return;  // whole warps
@@ -59,9 +60,9 @@ __device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int 
             most = max(most, one);
             p.moved[at + i] = (float)one;
         }
-        const u32 lanes = x < 16 ? 0x0f0f0f0f : 0xf0f0f0f0;  // of a warp's, those with the same cell
+        const u32 lanes = x < CELL ? 0x0f0f0f0f : 0xf0f0f0f0;  // of a warp's, those with the same cell
         most = __reduce_max_sync(lanes, most);
-        if ((threadIdx.x & 31) == __ffs(lanes) - 1) atomicMax(&tile.moved[y / 16 * 2 + x / 16], __float_as_uint((float)most));
+        if ((threadIdx.x & 31) == __ffs(lanes) - 1) atomicMax(&tile.moved[y / CELL * 2 + x / CELL], __float_as_uint((float)most));
     }
     *held = now;
     *(u32*)(tile.pixels[PLANE] + y * side + x) = now;
@@ -75,7 +76,7 @@ __device__ Sums under_sample(const Tile& tile, int halved, int y, int x) {
         const bool whole = !plane || !halved;
         under.sum[plane] = 0;
         for (int i = 0; i < (whole ? 4 : 1); i++)
-            under.sum[plane] += tile.pixels[plane][whole ? (2 * y + i / 2) * 32 + 2 * x + i % 2 : y * 16 + x];
+            under.sum[plane] += tile.pixels[plane][whole ? (2 * y + i / 2) * TILE + 2 * x + i % 2 : y * (TILE / 2) + x];
     }
     return under;
 }
@@ -92,7 +93,7 @@ __device__ float mean_of(const Sums& under, int plane, int base, int level) {
 
 // Writes sample (y, x) of the tile at `level`, and notes how far luma moved where that is asked for.
 __device__ void store_level(const Write& p, Tile& tile, int level, int row, int column, int y, int x, const Sums& under) {
-    const int side = 32 >> level;
+    const int side = TILE >> level;
     const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
     if (level == p.analysis_level) {
         const float moved = fabsf(mean_of(under, 0, 0, level) - p.planes[0].levels[level - 1][at]);

@@ -15,7 +15,8 @@ OUTSIDE_WEIGHT, DETAIL_WEIGHT, HIDDEN_ERROR = map(
     np.float32, (spec.OUTSIDE_WEIGHT, spec.DETAIL_WEIGHT, spec.HIDDEN_ERROR)
 )
 
-_SHARES, _UPPER = np.array([0, 1, 2, 6, 22], np.float32), np.float32(16)
+_SHARES = np.array([0, 1, 2, spec.HIDDEN_AT_LOD_3, spec.HIDDEN_AT_LOD_4], np.float32)
+_UPPER = np.float32(spec.HIDDEN_PER_LOD)
 
 
 def error_weight(participation: Map) -> Map:

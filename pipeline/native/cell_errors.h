@@ -2,6 +2,7 @@
    Included once for each kind of processor, with FIND_ERRORS defined as the name of what it makes. */
 
 #include "native.h"
+#include "spec/errors.h"
 
 #include <string.h>
 
@@ -10,7 +11,6 @@
 #endif
 
 enum {
-    UNIT = 64,    /* of a sample */
     COARSER = 4,  /* how many times larger the unit of a difference is */
     VECTOR = 16,  /* samples in a vector instruction: rows are worked on in whole ones */
     WIDEST = MOST_CELLS * CELL / 2 + VECTOR, /* samples of a row, with neighbours at either end */

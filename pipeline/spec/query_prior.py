@@ -12,3 +12,7 @@ HIDDEN_ERROR: Final = 4.0**2 * CELL**2
 """Squared error that LOD 1 may hide from LOD 0 in a cell of full participation: 4 grey values at each pixel."""
 LEAST_WEIGHT: Final = 1e-6
 """Of a cell, where the hidden error is divided by its weight."""
+HIDDEN_AT_LOD_3: Final = 6
+HIDDEN_AT_LOD_4: Final = 22
+HIDDEN_PER_LOD: Final = 16
+"""Error assumed hidden, in units of HIDDEN_ERROR: the LOD itself up to 2, and this much more for each LOD above 4."""
