@@ -47,6 +47,7 @@ class Problem:
     gaze: tuple[float, float] | None = None  # level-0 pixels; None: no gaze
     participation: Map | None = None  # None without a query
     debt: float = 0.0  # rate_distortion: share of the most that earlier frames have spent ahead, in [0, 1]; see rate.py
+    picture_errors: tuple[Map, ...] = ()  # LODs 1 to 4, without query prior and residuals
 
 
 class Strategy(Protocol):

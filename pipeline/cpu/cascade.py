@@ -258,6 +258,7 @@ class _Cascade:
             fed.gaze,
             participation,
             terms.debt,
+            state.errors,
         )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:

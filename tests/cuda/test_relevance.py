@@ -158,7 +158,7 @@ def test_wrong_shapes_and_nothing_asked(answer: Any, memory: Memory, stream: Str
     relevant = answer(geometry)
     right = memory.array("coefficients", (COEFFICIENTS, *geometry.grid), np.float32, stream)
     found = memory.array("found", geometry.grid, np.float32, stream)
-    with pytest.raises(RuntimeError, match="must be asked first"):
+    with pytest.raises(RuntimeError, match="query terms must be uploaded first"):
         relevant.enqueue(right, found, stream)
     for coefficients, participating in ((found, found), (right, right)):
         with pytest.raises(ValueError, match="must be float32"):
