@@ -142,7 +142,7 @@ def test_c4_interlaced_is_noted(cases: Path) -> None:
         ("B1_dir.mp4", "is a directory"),
         ("B1_nomoov.mp4", "an MP4 without its index"),
         ("B1_missing.mp4", "no such file"),
-        ("-", "give /dev/stdin"),
+        ("-", "use /dev/stdin"),
         ("B1_text.mp4/x.mp4", "not a directory"),
         ("x" * 300, "name too long"),
         ("nul\0.mp4", "not a file name"),
