@@ -127,9 +127,7 @@ def test_the_linear_scorer_weighs_channels(samples, tmp_path):
 def test_a_linear_scorer_needs_its_file_and_only_it(samples, tmp_path):
     clip = samples / "tree.mp4"
     for chosen in ({"scorer": "linear"}, {"weights": "w.toml"}):
-        with pytest.raises(
-            SettingsError, match=r"score\.weights must be given with score\.scorer = 'linear'"
-        ):
+        with pytest.raises(SettingsError, match=r"score\.weights must be given with score\.scorer = 'linear'"):
             first(clip, score=chosen)
     with pytest.raises(SettingsError, match=r"cannot read the weights none\.toml: No such file"):
         first(clip, score={"scorer": "linear", "weights": "none.toml"})
