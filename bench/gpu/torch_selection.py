@@ -13,6 +13,8 @@ from torch import Tensor
 from foveate.pipeline.cascade.rate_distortion import first_price, prices
 from foveate.pipeline.geometry import CELL, ROOT, TILE, TOP_LEVEL, Geometry
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.spec.errors import CHROMA_WEIGHT
+from foveate.pipeline.spec.local_channels import EDGE_CELL, EDGE_REACH, SALIENCY_GAIN
 
 Planes = tuple[Tensor, ...]
 State = tuple[Tensor, Tensor, Tensor, Tensor]  # Y, Cb, Cr as held, and luma of level 2 before
@@ -20,10 +22,6 @@ State = tuple[Tensor, Tensor, Tensor, Tensor]  # Y, Cb, Cr as held, and luma of 
 _BLACK: Final = 16.0  # limited range
 _SPAN: Final = 219.0
 _CHROMA_SPAN: Final = 224.0
-_GAIN: Final = 4.0
-_CHROMA_WEIGHT: Final = 0.25
-_EDGE: Final = 0.1
-_REACH: Final = 8
 _PRICES: Final = 176
 
 
@@ -101,7 +99,7 @@ class TorchSelection:
                 if level > base:
                     gap = plane[level - 1] - _bilinear(plane[level], 2)
                     squares = _pooled(gap * gap, CELL >> (level - 1)) * (CELL * CELL)
-                    total = total + (_CHROMA_WEIGHT if base else 1.0) * squares
+                    total = total + (CHROMA_WEIGHT if base else 1.0) * squares
             errors.append(total)
         return errors
 
@@ -115,7 +113,7 @@ class TorchSelection:
         moving = _enlarge(changed, 2)
         motion = (_greatest((luma[2] - before).abs(), 4) / _SPAN).clamp(max=1) * moving
         saliency = self._saliency(levels)
-        distance = _edge_distance(torch.maximum(edges, inverted) > _EDGE)
+        distance = _edge_distance(torch.maximum(edges, inverted) > EDGE_CELL)
         information = 0.4 * torch.maximum(edges, inverted) + 0.3 * highpass + 0.3 * (1 - distance)
         perspective = (0.6 * saliency + 0.4 * motion) * (1 - 0.5 * self._eccentricity)
         wanted = ((distance < 1) | (moving > 0)).float()
@@ -130,7 +128,7 @@ class TorchSelection:
         light, red_green, blue_yellow = (
             (near - _bilinear(far, 4)).abs() for near, far in zip(fine, coarse, strict=True)
         )
-        contrast = light * (_GAIN / _SPAN / 3) + (red_green + blue_yellow) * (_GAIN / _CHROMA_SPAN / 3)
+        contrast = light * (SALIENCY_GAIN / _SPAN / 3) + (red_green + blue_yellow) * (SALIENCY_GAIN / _CHROMA_SPAN / 3)
         return _pooled(contrast.clamp(max=1), 4)
 
     def _allocate(self, weighted: list[Tensor]) -> Tensor:
@@ -219,15 +217,15 @@ def _edges(root: Tensor) -> Tensor:
 
 def _edge_distance(edge: Tensor) -> Tensor:
     """Distance to the nearest edge cell, / 8, clipped to 1: along rows first, then along columns."""
-    far = float(2 * _REACH * _REACH)
+    far = float(2 * EDGE_REACH * EDGE_REACH)
     square = torch.where(edge, 0.0, far)
     for axis in (1, 0):
         size = square.shape[axis]
-        pads = (_REACH, _REACH, 0, 0) if axis == 1 else (0, 0, _REACH, _REACH)
+        pads = (EDGE_REACH, EDGE_REACH, 0, 0) if axis == 1 else (0, 0, EDGE_REACH, EDGE_REACH)
         padded = F.pad(square, pads, value=far)
-        shifted = [padded.narrow(axis, k, size) + float((k - _REACH) ** 2) for k in range(2 * _REACH + 1)]
+        shifted = [padded.narrow(axis, k, size) + float((k - EDGE_REACH) ** 2) for k in range(2 * EDGE_REACH + 1)]
         square = torch.stack(shifted).amin(0)
-    return (square.sqrt() / _REACH).clamp(max=1)
+    return (square.sqrt() / EDGE_REACH).clamp(max=1)
 
 
 def _prune(leaves: list[Tensor], units: list[Tensor], tried: Tensor) -> tuple[Tensor, list[Tensor]]:

@@ -43,7 +43,7 @@ def layouts(source: Path) -> Layouts:
 
     Left out are those with members of other types than numbers, pointers, arrays and structs of these.
     """
-    text = "\n".join(_texts(source, {}))
+    text = "\n".join(_texts(source, {}, headers("cuda")))
     extents = {name: int(value) for name, value in _CONSTANT.findall(text)}
     kinds = dict(_KINDS)
     found: dict[str, np.dtype[Any]] = {}
@@ -68,18 +68,17 @@ def parameters(kind: np.dtype[Any], **values: Any) -> NDArray[np.void]:
     return packed
 
 
-def _texts(source: Path, read: dict[Path, None]) -> Iterator[str]:
-    """The file's text behind those of what it includes, each once and without comments."""
+def _texts(source: Path, read: dict[Path, None], made: Mapping[str, str]) -> Iterator[str]:
+    """The file's text behind those of what it includes, each once and without comments; ``made``: generated headers."""
     read[source] = None
     text = _COMMENT.sub("", source.read_text())
-    made = headers("cuda")
     for name in _INCLUDE.findall(text):
         if name in made:
             yield made[name]
             continue
         path = next(path for folder in (source.parent, ROOM) if (path := folder / name).exists())
         if path not in read:
-            yield from _texts(path, read)
+            yield from _texts(path, read, made)
     yield text
 
 

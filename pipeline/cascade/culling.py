@@ -59,7 +59,7 @@ def coarse(problem: Problem) -> Map:
 
 def detail(problem: Problem, level: int) -> Map:
     """What level 0..3 shows of a cell that the next coarser one hides: root mean square in 1/64 of the range, to 1."""
-    errors = problem.picture_errors or problem.errors
+    errors = problem.picture_errors
     hidden = np.maximum(errors[level] - (errors[level - 1] if level else np.float32(0)), np.float32(0))
     return np.minimum(np.sqrt(hidden / np.float32(256.0)) / np.float32(4.0), np.float32(1.0))
 

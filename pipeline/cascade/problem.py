@@ -41,13 +41,13 @@ class Problem:
     budget: int
     weight: Map  # weight of the squared error in the cell; 0 in the padding
     errors: tuple[Map, ...]  # squared error over the cell when shown at LOD 1, 2 .. the coarsest that may be chosen
+    picture_errors: tuple[Map, ...]  # LODs 1 to 4: the same without query prior and residuals
     kept: Map | None  # squared error of the reader's picture; None: it has seen nothing (memory "frame")
     channels: dict[str, Map]
     score: Map
     gaze: tuple[float, float] | None = None  # level-0 pixels; None: no gaze
     participation: Map | None = None  # None without a query
     debt: float = 0.0  # rate_distortion: share of the most that earlier frames have spent ahead, in [0, 1]; see rate.py
-    picture_errors: tuple[Map, ...] = ()  # LODs 1 to 4, without query prior and residuals
 
 
 class Strategy(Protocol):

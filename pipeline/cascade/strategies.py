@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from foveate.pipeline.cascade.adaptive import Adaptive
 from foveate.pipeline.cascade.cluster_first import ClusterFirst
 from foveate.pipeline.cascade.foveated import Foveated
 from foveate.pipeline.cascade.problem import Strategy
@@ -18,7 +17,7 @@ _STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
     "rate_distortion": lambda settings: RateDistortion(settings.min_gain, settings.merge),
     "three_stage": lambda settings: TopK(three_stages, settings.min_gain, settings.merge),
     "five_stage": lambda settings: TopK(five_stages, settings.min_gain, settings.merge),
-    "adaptive": lambda settings: Adaptive(settings.share, settings.min_gain, settings.merge),
+    "adaptive": lambda settings: TopK(three_stages, settings.min_gain, settings.merge, settings.share),
     "cluster_first": lambda settings: ClusterFirst(settings.min_gain, settings.merge),
     "foveated": lambda settings: Foveated(settings.m0, settings.e0, settings.min_gain, settings.merge),
     "soft": lambda settings: TopK(one_stage, settings.min_gain, settings.merge),

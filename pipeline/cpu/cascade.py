@@ -252,13 +252,13 @@ class _Cascade:
             terms.most,
             weight,
             errors,
+            state.errors,
             kept,
             scored.channels,
             score,
             fed.gaze,
             participation,
             terms.debt,
-            state.errors,
         )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:

@@ -22,7 +22,7 @@ def problem(geometry, budget, errors, weight=None, kept=None, score=None):
     nothing = np.zeros((rows, columns), np.float32)
     channels = {"saliency": nothing, "motion": nothing}
     return Problem(
-        geometry, budget, weight * geometry.inside, errors, kept, channels, nothing if score is None else score
+        geometry, budget, weight * geometry.inside, errors, errors, kept, channels, nothing if score is None else score
     )
 
 

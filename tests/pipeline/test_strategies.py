@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foveate.pipeline.cascade.adaptive import complexity
 from foveate.pipeline.cascade.cluster_first import ClusterFirst
 from foveate.pipeline.cascade.culling import detailed
 from foveate.pipeline.cascade.foveated import Foveated
 from foveate.pipeline.cascade.problem import Problem
 from foveate.pipeline.cascade.soft import soft_top_k, soft_top_k_gradient
 from foveate.pipeline.cascade.strategies import channels_read, strategy
-from foveate.pipeline.cascade.top_k import TopK, five_stages, one_stage
+from foveate.pipeline.cascade.top_k import TopK, complexity, five_stages, one_stage
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import AllocationSettings
 
@@ -39,7 +38,8 @@ def made_up(geometry, budget, seed=0, merge=1, **given):
     channels = {**maps, "cluster_id": label, **given.pop("channels", {})}
     weight = ((0.05 + score) * geometry.inside).astype(np.float32)
     kept = given.pop("kept", None)
-    return Problem(geometry, budget, weight, given.pop("errors", errors), kept, channels, score, **given)
+    errors = given.pop("errors", errors)
+    return Problem(geometry, budget, weight, errors, errors, kept, channels, score, **given)
 
 
 def cells_of(tokens, geometry):
