@@ -14,8 +14,9 @@ COARSE_KEEP = 2_000
 MIDDLE_KEEP = 500
 
 Stages = Callable[[Problem], Iterable[tuple[Map, int]]]
-"""Pairs, from coarse to fine, of a value per cell, float32[grid], and how many cells pass, at least; the last one has 0,
-since as many pass as the budget allows.
+"""Pairs, from coarse to fine, of a value per cell, float32[grid], and how many cells pass, but at least the budget.
+
+The last has 0: as many pass as the budget allows.
 """
 
 
