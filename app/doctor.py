@@ -39,7 +39,7 @@ def doctor(
         print(json_text.dumps(facts, indent=2), flush=True)
         return Exit.DONE
     console = _Console(highlight=False, soft_wrap=True)
-    for title, lines in _report(facts):
+    for title, lines in report(facts):
         console.print(Text(title, "bold"))
         for line in lines:
             console.print(_shown(line))
@@ -68,7 +68,8 @@ def examine() -> dict[str, Any]:
     }
 
 
-def _report(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
+def report(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
+    """The titles of the report, each with its lines, from the facts that ``examine`` returns."""
     system = facts["system"]
     yield (
         "Machine",

@@ -72,13 +72,13 @@ def _dispatch(arguments: Sequence[str], console: Console) -> int:
     if command in ("-h", "--help", "--version"):
         print(_version() if command == "--version" else _HELP, flush=True)
         return Exit.DONE
-    if command not in _COMMANDS:
+    if command not in COMMANDS:
         raise _no_command(command)
     if _asks_for_version(rest):
         print(_version(), flush=True)
         return Exit.DONE
     with console.warnings():
-        return _COMMANDS[command](rest, console)
+        return COMMANDS[command](rest, console)
 
 
 def _asks_for_version(arguments: Sequence[str]) -> bool:
@@ -96,7 +96,7 @@ def _no_command(word: str) -> Exception:
     from foveate.pipeline.errors import SettingsError
 
     hint = f"did you mean foveate run {word}?" if Path(word).exists() else "see foveate --help"
-    return SettingsError(f"unknown command {word!r}; commands are {', '.join(_COMMANDS)}; {hint}")
+    return SettingsError(f"unknown command {word!r}; commands are {', '.join(COMMANDS)}; {hint}")
 
 
 def _run(arguments: Sequence[str], console: Console) -> int:
@@ -182,7 +182,7 @@ def _leave_processors_to_the_decoder() -> None:
     cv2.setNumThreads(1)
 
 
-_COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
+COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
     "run": _run,
     "live": _live,
     "ask": _ask,

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from foveate.pipeline.machine import text_of
 
-_LIMIT = 10.0  # seconds for a child process
 _DRIVER: Final = Path("/proc/driver/nvidia/version")
 _ASK_CUDA: Final = """
 import ctypes, json
@@ -34,9 +33,13 @@ print(json.dumps({**report(), "chooses": STRATEGIES}))
 
 def graphics() -> dict[str, Any]:
     """NVIDIA's driver and devices; ``problem`` says why there is no GPU to use, or is None."""
-    found: dict[str, Any] = {"driver": _driver(), "devices": _devices(), "problem": None}
-    cuda = _cuda()
-    if found["driver"] is None and not cuda.get("devices"):
+    return gpu_facts(_driver(), _devices(), _cuda())
+
+
+def gpu_facts(driver: str | None, devices: list[str], cuda: dict[str, Any]) -> dict[str, Any]:
+    """The same, of what was found: the driver's version, the devices' names, and what the CUDA library answered."""
+    found: dict[str, Any] = {"driver": driver, "devices": devices, "problem": None}
+    if driver is None and not cuda.get("devices"):
         found["problem"] = "no NVIDIA driver is loaded"
     elif "error" in cuda:
         found["problem"] = cuda["error"]
@@ -52,7 +55,7 @@ def cuda_engine() -> dict[str, Any]:
 
     And what its decoder decodes, and the strategies by which the GPU chooses itself.
     """
-    said = _child([sys.executable, "-c", _ASK_ENGINE])
+    said = output_of([sys.executable, "-c", _ASK_ENGINE])
     if said is None:
         return {"problem": "asking the GPU failed or took too long", "decoding": None, "decodes": {}, "chooses": []}
     answer: dict[str, Any] = json.loads(said)
@@ -104,21 +107,21 @@ def _driver() -> str | None:
 
 def _devices() -> list[str]:
     query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
-    return [line.strip() for line in (_child(query) or "").splitlines() if line.strip()]
+    return [line.strip() for line in (output_of(query) or "").splitlines() if line.strip()]
 
 
 def _cuda() -> dict[str, Any]:
-    said = _child([sys.executable, "-c", _ASK_CUDA])
+    said = output_of([sys.executable, "-c", _ASK_CUDA])
     if said is None:
         return {"error": "the CUDA driver library, libcuda.so.1, is missing or does not load"}
     answer: dict[str, Any] = json.loads(said)
     return answer
 
 
-def _child(command: list[str]) -> str | None:
-    """What ``command`` prints; None where it is missing, fails, or takes longer than the time limit."""
+def output_of(command: list[str], limit: float = 10.0) -> str | None:
+    """What ``command`` prints; None where it is missing, fails, or takes longer than ``limit`` seconds."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout

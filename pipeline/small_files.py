@@ -15,7 +15,7 @@ from typing import Any, Final
 
 SMALL: Final = 2**20
 """Bytes that a file of settings may have."""
-_PATIENCE: Final = 10.0  # seconds in which what is piped in must have come
+TIMEOUT: Final = 10.0  # seconds in which piped input must have ended
 _PART: Final = 65_536
 
 
@@ -51,7 +51,7 @@ def awaited(path: Path) -> Iterator[None]:
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        _await(descriptor, path, _PATIENCE)
+        _await(descriptor, path, TIMEOUT)
         yield  # kept open: the writer would be told that nobody reads
     finally:
         os.close(descriptor)
@@ -61,13 +61,13 @@ def _await(descriptor: int, path: Path, seconds: float) -> None:
     news = select.poll()
     news.register(descriptor, select.POLLIN)
     if not news.poll(max(0.0, seconds) * 1000):
-        raise OSError(errno.ETIMEDOUT, f"its end did not come within {_PATIENCE:g} s", str(path))
+        raise OSError(errno.ETIMEDOUT, f"its end did not come within {TIMEOUT:g} s", str(path))
 
 
 def _content(descriptor: int, path: Path, most: int) -> bytes:
     """The content, or its beginning of more than ``most`` bytes."""
     content = b""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while len(content) <= most:
         _await(descriptor, path, deadline - time.monotonic())
         part = os.read(descriptor, _PART)

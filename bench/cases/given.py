@@ -43,7 +43,7 @@ class Frames:
 
     def __init__(self, question: Question, fps: float, frames: int, merge: int) -> None:
         """At most ``frames``, at ``fps`` or as far apart as it takes to see all of the part that is asked about."""
-        self._question, self._merge = question, merge
+        self.question, self.merge = question, merge
         self._source = {
             "start": question.start, "end": question.end, "frames": frames, "fps": _rate(question, fps, frames),
         }  # fmt: skip
@@ -59,17 +59,17 @@ class Frames:
         if name in FOVEATE:
             return self._chosen(FOVEATE[name], budget)
         if name == "downscale":
-            return [_smaller(rgb, each, budget, self._merge) for rgb, each in self._pictures]
-        return [_picked(name, each, budget, self._merge) for each in self._wholes]
+            return [_smaller(rgb, each, budget, self.merge) for rgb, each in self._pictures]
+        return [_picked(name, each, budget, self.merge) for each in self._wholes]
 
     def _chosen(self, strategy: str, budget: int) -> list[Selection]:
-        settings = self._settings(budget * self._merge**2)
+        settings = self._settings(budget * self.merge**2)
         settings["allocation"] |= {"strategy": strategy}
-        with open_stream(self._question.video, query=queries_in(self._question.text), **settings) as stream:
+        with open_stream(self.question.video, query=queries_in(self.question.text), **settings) as stream:
             return list(stream)
 
     def _settings(self, budget: int) -> dict[str, Any]:
-        allocation = {"merge": self._merge}
+        allocation = {"merge": self.merge}
         return {"budget": budget, "patches": True, "allocation": allocation, "source": self._source}
 
 

@@ -24,9 +24,9 @@ from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.phrase import parse
 from foveate.pipeline.query.terms import INPUTS, QueryTerms, combined_relevance, relevance
 
-_CELLS: Final = (273, 8_160)  # the usual budget; all of a picture of 1080p
+CELLS: Final = (273, 8_160)  # the usual budget; all of a picture of 1080p
 _QUERIES: Final = (1, 2, 10, 100)
-_WARM, _RUNS = 20, 200
+WARM_UP, RUNS = 20, 200
 _WORDS: Final = (
     "red",
     "blue moving",
@@ -48,7 +48,7 @@ def measure(
     check_folders(out=out)
     say = standard_error().print
     record: dict[str, Any] = {**origin(), "command": "relevance", "cases": []}
-    for cells in _CELLS:
+    for cells in CELLS:
         for queries in _QUERIES:
             samples = timed(cells, queries)
             record["cases"].append({"cells": cells, "queries": queries, "milliseconds": samples})
@@ -65,11 +65,11 @@ def timed(cells: int, queries: int) -> list[float]:
     if not np.allclose(relevance(terms, inputs), _by_definition(terms, inputs), atol=1e-5):
         raise RedCheckError(f"the relevance of {cells} cells to {queries} queries is wrong")
     samples = []
-    for _ in range(_WARM + _RUNS):
+    for _ in range(WARM_UP + RUNS):
         start = time.perf_counter()
         combined_relevance(terms, relevance(terms, inputs))
         samples.append((time.perf_counter() - start) * 1e3)
-    return samples[_WARM:]
+    return samples[WARM_UP:]
 
 
 def _by_definition(terms: QueryTerms, inputs: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ BUDGETS: Final = (32, 64, 128, 273, 546, 1092, 2184)
 SHARES: Final = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 QUERIES: Final = (0, 1, 2, 5, 10, 20, 50)
 STREAMS: Final = (1, 2, 4, 8)
-_BASE_HEIGHT, _QUICK_HEIGHT = 1080, 360  # of the picture on which anything but its size is varied
+BASE_HEIGHT, QUICK_HEIGHT = 1080, 360  # of the picture on which anything but its size is varied
 _MOST_PIXELS = 400_000_000  # of frames that are held at once
 _WORDS: Final = (
     *("red", "blue moving", "small text", "green", "left", "dark large", "still", "white top", "pink", "grey"),
@@ -155,7 +155,7 @@ def _with(settings: Settings, **changes: Any) -> Settings:
 
 
 def _height(plan: Plan) -> int:
-    return _QUICK_HEIGHT if plan.quick else _BASE_HEIGHT
+    return QUICK_HEIGHT if plan.quick else BASE_HEIGHT
 
 
 def _width(height: int) -> int:

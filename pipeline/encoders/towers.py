@@ -39,7 +39,7 @@ def _vision_transformer(visual: Any, picture: torch.Tensor) -> torch.Tensor:
     rows, columns = maps.shape[-2:]
     first = visual.class_embedding.to(maps.dtype).reshape(1, 1, -1)
     parts = torch.cat([first, maps.flatten(2).transpose(1, 2)], dim=1)
-    parts = visual.ln_pre(parts + _positions(visual, rows, columns).to(parts.dtype))
+    parts = visual.ln_pre(parts + interpolated_positions(visual, rows, columns).to(parts.dtype))
     *blocks, last = visual.transformer.resblocks
     for block in blocks:
         parts = block(parts)
@@ -55,7 +55,7 @@ def _vision_transformer(visual: Any, picture: torch.Tensor) -> torch.Tensor:
     return vectors.reshape(rows, columns, -1)
 
 
-def _positions(visual: Any, rows: int, columns: int) -> torch.Tensor:
+def interpolated_positions(visual: Any, rows: int, columns: int) -> torch.Tensor:
     """The position embeddings, the class token's first, interpolated to another raster: [1 + rows * columns, C]."""
     own = visual.positional_embedding
     if (rows, columns) == tuple(visual.grid_size):

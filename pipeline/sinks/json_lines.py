@@ -38,7 +38,7 @@ class JsonLinesSink:
     needs_heat = False
 
     def __init__(self, path: str) -> None:
-        self._name = "standard output" if path == STANDARD_OUTPUT else path
+        self.name = "standard output" if path == STANDARD_OUTPUT else path
         self._path = None if path == STANDARD_OUTPUT else Path(path)
         self._descriptor: int | None = None
         self._whole = 0  # bytes up to the end of the last whole line
@@ -78,7 +78,7 @@ class JsonLinesSink:
                 os.dup2(descriptor, _STANDARD_OUTPUT_DESCRIPTOR)
             os.close(descriptor)
         except OSError as error:
-            raise cannot_write(self._name, error) from error
+            raise cannot_write(self.name, error) from error
 
     def _write_line(self, line: bytes) -> None:
         assert self._descriptor is not None, "the sink is not open"
@@ -92,7 +92,7 @@ class JsonLinesSink:
         except OSError as error:
             with contextlib.suppress(OSError):  # pipes and devices cannot be cut
                 os.ftruncate(self._descriptor, self._whole)
-            raise cannot_write(self._name, error) from error
+            raise cannot_write(self.name, error) from error
         self._whole += length
 
 

@@ -149,7 +149,7 @@ class FrameDecoder:
                 if self._beginning.hopeless:
                     break
             self._owed += not packet.is_discard
-            yield from self._decode(packet)
+            yield from self.decode(packet)
         yield from self._drain()
         reason = self._feed.shortfall()
         if reason is not None:
@@ -181,7 +181,8 @@ class FrameDecoder:
         if held is not None:
             record_damage(self._damage, "the last packet is cut short")
 
-    def _decode(self, packet: Packet[VideoStream]) -> Iterator[VideoFrame]:
+    def decode(self, packet: Packet[VideoStream]) -> Iterator[VideoFrame]:
+        """Yield the frames that come out of the decoder with a packet; count what fails as damage."""
         if is_encrypted(packet):
             self._owed -= 1
             record_damage(self._damage, "a picture is encrypted")

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,13 @@ import pytest
 from foveate.app import doctor, probes
 from foveate.app.main import main
 from foveate.pipeline import machine
+
+facts_here = cache(doctor.examine)
+
+
+def reported(title: str, changes: dict[str, Any]) -> list[doctor.Line]:
+    """The lines of the report under a title, of this machine's facts with some changed."""
+    return dict(doctor.report({**facts_here(), **changes}))[title]
 
 
 def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +61,8 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_whether_a_vllm_fits(version: str | None, fine: bool | None, said: str) -> None:
-    found, _, text = doctor._vllm({"vllm": version, "vllm_tried": ["0.30.0", "0.32.0"]})
+    models = {"transformers": None, "tried": ["5.18.0"], "families": [], "vllm": version}
+    _, _, (found, _, text) = reported("Models", {"models": {**models, "vllm_tried": ["0.30.0", "0.32.0"]}})
     assert found is fine
     assert text.endswith(f"tried with vLLM 0.30.0 to 0.32.0; {said}")
 
@@ -64,7 +73,8 @@ def test_what_is_missing_comes_with_the_command_that_brings_it(monkeypatch: pyte
     assert found["clip"]["install"].startswith("pip install ")
     assert "[clip]" in found["clip"]["install"]
     assert found["web"]["install"] is None
-    assert doctor._extra("clip", found["clip"])[2].startswith("lacks torch: pip install ")
+    lines = {name: text for _, name, text in reported("Extras", {"extras": found})}
+    assert lines["clip"].startswith("lacks torch: pip install ")
 
 
 @pytest.mark.parametrize(
@@ -76,13 +86,8 @@ def test_what_is_missing_comes_with_the_command_that_brings_it(monkeypatch: pyte
         ("570.1", {"code": 0, "version": 12080, "devices": 1}, None),
     ],
 )
-def test_why_there_is_no_gpu(
-    driver: str | None, answer: dict[str, Any], problem: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(probes, "_driver", lambda: driver)
-    monkeypatch.setattr(probes, "_devices", list)
-    monkeypatch.setattr(probes, "_cuda", lambda: answer)
-    found = probes.graphics()
+def test_why_there_is_no_gpu(driver: str | None, answer: dict[str, Any], problem: str | None) -> None:
+    found = probes.gpu_facts(driver, [], answer)
     assert found["problem"] == problem
     assert found.get("cuda") == (None if problem else "12.8")
 
@@ -107,8 +112,7 @@ CHOOSING = (None, "on the GPU by one and other, else on the CPU")
     ],
 )
 def test_what_is_told_of_the_cuda_engine(engine: dict[str, Any], lines: list[tuple[bool | None, str]]) -> None:
-    facts = {"arrays": machine.arrays(), "gpu": GPU, "cuda": {**engine, "chooses": ["one", "other"]}}
-    told = doctor._engines(facts)[1:]
+    told = reported("Engines", {"gpu": GPU, "cuda": {**engine, "chooses": ["one", "other"]}})[1:]
     assert [fine for fine, _, _ in told] == [fine for fine, _ in lines]
     assert all(part in text for (_, part), (_, _, text) in zip(lines, told, strict=True))
 
@@ -117,15 +121,17 @@ def test_the_cuda_engine_is_asked_in_another_process(monkeypatch: pytest.MonkeyP
     found = probes.cuda_engine()
     assert found.keys() == {"problem", "decoding", "decodes", "chooses"}
     assert found["chooses"] == ["rate_distortion", "three_stage"]
-    monkeypatch.setattr(probes, "_ASK_ENGINE", "import os; os.abort()")
+    monkeypatch.setattr(sys, "executable", "false")
     assert "failed" in probes.cuda_engine()["problem"]
 
 
 @pytest.mark.parametrize("code", ["import os; os.abort()", "raise SystemExit(1)", "import time; time.sleep(60)"])
-def test_a_driver_that_ends_or_hangs_the_process_harms_no_one(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "_LIMIT", 0.5)
-    assert probes._child([sys.executable, "-c", code]) is None
-    assert probes._child(["no-such-program"]) is None
+def test_a_driver_that_ends_or_hangs_the_process_harms_no_one(code: str) -> None:
+    assert probes.output_of([sys.executable, "-c", code], limit=0.5) is None
+
+
+def test_a_program_that_is_missing_says_nothing() -> None:
+    assert probes.output_of(["no-such-program"]) is None
 
 
 def test_memory_and_cores_agree_with_the_system() -> None:

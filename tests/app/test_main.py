@@ -18,7 +18,7 @@ def raising(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
         def run(*_: Any) -> int:
             raise error
 
-        monkeypatch.setitem(app._COMMANDS, "run", run)
+        monkeypatch.setitem(app.COMMANDS, "run", run)
 
     return plan
 
@@ -75,7 +75,7 @@ def test_an_early_interruption(raising: Any, capsys: pytest.CaptureFixture[str])
 def test_help_and_version_are_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["--help"]) == 0
     out, err = capsys.readouterr()
-    assert all(command in out for command in app._COMMANDS)
+    assert all(command in out for command in app.COMMANDS)
     assert err == ""
     assert app.main(["--version"]) == 0
     assert capsys.readouterr().out == "foveate 0.1.0\n"

@@ -17,6 +17,7 @@ from foveate.pipeline.errors import SettingsError, SinkError, SourceError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.frames import Damage, SourceInfo
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.sinks.json_lines import JsonLinesSink
 
 
 def arguments(**changes: Any) -> RunArguments:
@@ -68,7 +69,7 @@ def test_where_records_go(fake: Any, changes: dict[str, Any], suffixes: list[str
     stream = fake()
     run(arguments(quiet=True, **changes), stream.open, Console())
     _, _, sinks = stream.opened_with
-    assert [sink._name for sink in sinks if hasattr(sink, "_name")][: len(suffixes)] == suffixes
+    assert [sink.name for sink in sinks if isinstance(sink, JsonLinesSink)] == suffixes
     assert len(sinks) == len(suffixes) + ("overlay" in changes)
 
 

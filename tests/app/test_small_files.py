@@ -24,7 +24,7 @@ WAITS = 0.2  # seconds that a pipe gets in these tests, instead of 10
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_files, "_PATIENCE", WAITS)
+    monkeypatch.setattr(small_files, "TIMEOUT", WAITS)
 
 
 def _endless(folder: Path, name: str) -> Path:

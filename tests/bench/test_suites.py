@@ -135,7 +135,7 @@ def test_a_whole_suite(
     name: str, tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("foveate.bench.suites.curves.HEIGHTS", (90, 180))
-    monkeypatch.setattr("foveate.bench.suites.curves._QUICK_HEIGHT", 90)
+    monkeypatch.setattr("foveate.bench.suites.curves.QUICK_HEIGHT", 90)
     monkeypatch.setattr("foveate.bench.suites.curves.STREAMS", (1, 2))
     out, page = tmp_path / "record.json", tmp_path / "page.html"
     flags = ["--suite", name, "--quick", "--frames", "6", "--repeats", "1", "--memory", "stream"]

@@ -16,7 +16,7 @@ from foveate.app.arguments import parse_call, run_arguments
 from foveate.app.ask.arguments import ask
 from foveate.app.console import Console
 from foveate.app.live.arguments import live_arguments
-from foveate.app.main import _COMMANDS
+from foveate.app.main import COMMANDS
 from tests.docs.pages import PAGES, ROOT, blocks
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -70,7 +70,7 @@ def calls() -> Iterator[tuple[str, list[str]]]:
                 while words and "foveate" in words:
                     words = words[words.index("foveate") + 1 :]
                     end = next((at for at, word in enumerate(words) if word in (">", "|", "&&", "foveate")), len(words))
-                    if words[:1] and words[0] in _COMMANDS:
+                    if words[:1] and words[0] in COMMANDS:
                         yield f"{name}: {line.strip()}", words[:end]
 
 

@@ -134,14 +134,14 @@ def test_a_part_alone_is_what_a_mask_that_hides_all_others_gives() -> None:
 
 
 def test_positions_are_interpolated_to_another_aspect() -> None:
-    from foveate.pipeline.encoders.towers import _positions
+    from foveate.pipeline.encoders.towers import interpolated_positions
 
     torch.manual_seed(0)
     config = {"layers": 1, "width": 8, "head_width": 8, "patch_size": 16, "image_size": 64}
     visual = open_clip.model._build_vision_tower(4, config)
     ramp = torch.arange(4.0).repeat(4, 1)  # by column
     visual.positional_embedding.data[1:] = ramp.reshape(16, 1).expand(16, 8)
-    found = _positions(visual, 4, 8)[1:].reshape(4, 8, 8).detach()
+    found = interpolated_positions(visual, 4, 8)[1:].reshape(4, 8, 8).detach()
     torch.testing.assert_close(found[0], found[3])
     assert (found[0, 1:, 0] >= found[0, :-1, 0]).all()
     assert found[0, 3, 0] + found[0, 4, 0] == pytest.approx(3.0, abs=1e-4)  # symmetric about the middle, 1.5

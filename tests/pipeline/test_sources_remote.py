@@ -69,7 +69,7 @@ def ftp(server: Any, films: Path) -> Callable[[str], str]:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foveate.pipeline.sources.remote.file._PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("foveate.pipeline.sources.remote.file.RETRY_DELAYS", (0.01, 0.01))
 
 
 @pytest.fixture(autouse=True)

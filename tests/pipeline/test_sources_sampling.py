@@ -155,13 +155,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
 def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Sizes of the packets that decoders were given."""
     sizes: list[int] = []
-    decode = FrameDecoder._decode
+    decode = FrameDecoder.decode
 
     def counted(self: FrameDecoder, packet: Any) -> Any:
         sizes.append(packet.size)
         return decode(self, packet)
 
-    monkeypatch.setattr(FrameDecoder, "_decode", counted)
+    monkeypatch.setattr(FrameDecoder, "decode", counted)
     return sizes
 
 

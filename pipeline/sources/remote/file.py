@@ -11,7 +11,7 @@ from foveate.pipeline.sources.remote.reply import Reply, Server, ServerError
 
 _HEAD: Final = 65_536  # bytes at the beginning that are kept: formats are told by them
 _NEAR: Final = 1 << 20  # bytes that are read over rather than asked for anew
-_PAUSES: Final = (0.5, 1.0, 2.0)  # seconds before each further try, until bytes come again
+RETRY_DELAYS: Final = (0.5, 1.0, 2.0)  # seconds before each further try, until bytes come again
 _RESTARTS: Final = 8  # times that a file is read from its beginning where the server sends no parts
 
 
@@ -93,7 +93,7 @@ class RemoteFile(io.RawIOBase):
 
     def _next(self, size: int) -> bytes:
         """What comes at the position; tries again where that can help."""
-        pauses = iter(_PAUSES)
+        pauses = iter(RETRY_DELAYS)
         while self._goes_on():
             try:
                 piece = self._arrive().read(size)

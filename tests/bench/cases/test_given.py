@@ -25,7 +25,7 @@ def frames(question: Question, request: pytest.FixtureRequest) -> Frames:
 
 
 def test_every_method_sees_the_same_frames_within_its_budget(frames: Frames) -> None:
-    merge = frames._merge
+    merge = frames.merge
     times = [each.time for each in frames.given(Method("all patches", None))]
     assert len(times) == 3
     methods = methods_of([17, 34])
@@ -49,10 +49,10 @@ def test_the_frames_are_spread_over_the_video(frames: Frames, question: Question
 
 def test_all_patches_are_the_frame(frames: Frames) -> None:
     for each in frames.given(Method("all patches", None)):
-        groups = Groups.of(each, frames._merge)
+        groups = Groups.of(each, frames.merge)
         assert (groups.position == np.arange(groups.grid[0] * groups.grid[1])).all()
         shown = each.paint()
-    with av.open(str(frames._question.video)) as container:
+    with av.open(str(frames.question.video)) as container:
         pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     nearest = min(float(np.abs(shown.astype(int) - picture).mean()) for picture in pictures)
     assert nearest < 1.5  # two ways of enlarging chroma and of rounding
@@ -72,14 +72,14 @@ def test_tokens_outside_repeat_their_neighbours() -> None:
 
 
 def test_random_and_uniform_are_what_they_say(frames: Frames) -> None:
-    per = frames._merge**2
+    per = frames.merge**2
     first, second, _ = frames.given(Method("random", 17))
     assert (first.x != second.x).any() or (first.y != second.y).any()
     again = frames.given(Method("random", 17))[0]
     assert (again.x == first.x).all()
     assert (again.patches == first.patches).all()
     groups = len(frames.given(Method("all patches", None))[0]) // per
-    kept = Groups.of(frames.given(Method("uniform", 17))[0], frames._merge).position
+    kept = Groups.of(frames.given(Method("uniform", 17))[0], frames.merge).position
     assert kept.tolist() == [number * groups // 17 for number in range(17)]
 
 

@@ -9,8 +9,8 @@ from foveate.bench.cases import relevance
 
 
 def test_the_record_holds_every_sample(monkeypatch, tmp_path):
-    monkeypatch.setattr(relevance, "_CELLS", (9,))
-    monkeypatch.setattr(relevance, "_RUNS", 3)
+    monkeypatch.setattr(relevance, "CELLS", (9,))
+    monkeypatch.setattr(relevance, "RUNS", 3)
     relevance.measure(str(tmp_path / "out.json"))
     cases = json.loads((tmp_path / "out.json").read_text())["cases"]
     assert [(case["cells"], case["queries"]) for case in cases] == [(9, 1), (9, 2), (9, 10), (9, 100)]
