@@ -19,7 +19,7 @@ from foveate.app.summary import print_summary
 from foveate.app.tally import Tally
 from foveate.app.unused import holds_arrays, unused
 from foveate.pipeline.errors import SettingsError, SourceError
-from foveate.pipeline.frames import SourceInfo
+from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import SharedPicture, Sink, open_overlay, open_report, open_sink

@@ -21,6 +21,7 @@ from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.frames import Source
+from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import KeyframeReason, Step
 
@@ -30,8 +31,6 @@ class CudaEngine:
 
     Where the device lacks kernels for what is asked, it does the pixel work, and the CPU engine's Cascade chooses.
     """
-
-    name: Final = "cuda"
 
     def __init__(
         self,
@@ -45,7 +44,7 @@ class CudaEngine:
         ``lockstep``: each frame is unpacked before the next one is asked for.
         """
         lacking = lacking_on_device(plan)
-        self.notes: tuple[str, ...] = (f"tokens chosen on the CPU: {lacking}",) if lacking else ()
+        self.info: Final = EngineInfo("cuda", tokens_on_cpu=lacking)
         self._chooses_on_host = lacking is not None
         self._plan, self._settings = plan, plan.settings
         self._feedback = feedback

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
         SinkError,
         SourceError,
     )
-    from foveate.pipeline.frames import Frame, FrameView, SourceInfo
+    from foveate.pipeline.frames import Frame, FrameView
+    from foveate.pipeline.info import EngineInfo, SourceInfo
     from foveate.pipeline.pushing import PushStream, open_push_stream
     from foveate.pipeline.selection import Header, NaFlex, Selection
     from foveate.pipeline.settings import Settings
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EngineError",
+    "EngineInfo",
     "FoveateError",
     "Frame",
     "FrameView",
@@ -67,7 +69,8 @@ __all__ = [
 
 _MODULES: Final = {
     "errors": ("EngineError", "FoveateError", "ModelError", "SettingsError", "SinkError", "SourceError"),
-    "frames": ("Frame", "FrameView", "SourceInfo"),
+    "frames": ("Frame", "FrameView"),
+    "info": ("EngineInfo", "SourceInfo"),
     "pushing": ("PushStream", "open_push_stream"),
     "selection": ("Header", "NaFlex", "Selection"),
     "settings": ("Settings",),

@@ -12,6 +12,7 @@ from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame, Source
+from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import LiveSettings, SourceSettings
@@ -27,12 +28,8 @@ class Engine(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """As the settings name it."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the header says of this engine: why it is not the one to be expected, or what it leaves to the CPU."""
+    def info(self) -> EngineInfo:
+        """Its name, why it is not the one to be expected, and what it leaves to the CPU."""
 
     def threads(self, source: Source, decode: Stage) -> list[list[Stage]]:
         """``decode``, which reads ``source``, and the three stages behind it; those that share a thread in one list."""
@@ -52,7 +49,7 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
 
     ``lockstep``: each frame's Selection is made before the next frame is asked for, which the GPU takes longer for.
 
-    Where it does not, although there is a sign of a GPU, a warning says why, once, and so do the engine's notes.
+    Where it does not, although there is a sign of a GPU, a warning says why, once, and so does the engine's ``info``.
 
     Raises EngineError where this machine cannot run it.
     """
@@ -70,18 +67,18 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
         raise EngineError(f"engine 'cuda' cannot run here: {problem}; use --engine cpu")
     if not device.gpu_expected():
         return CpuEngine(plan, feedback)
-    note = f"engine cpu instead of cuda: {problem}"
-    _LOG.warning("%s; use --engine cpu to run without this warning", note)
-    return CpuEngine(plan, feedback, (note,))
+    engine = CpuEngine(plan, feedback, instead_of_cuda=problem)
+    _LOG.warning("%s; use --engine cpu to run without this warning", *engine.info.notes)
+    return engine
 
 
 def open_decoder(engine: Engine, address: str, settings: SourceSettings, network: LiveSettings) -> Source:
     """The source for ``engine``. Raises SourceError.
 
-    The CUDA engine's is decoded on the GPU where the hardware can; else the source's notes say why not.
+    The CUDA engine's is decoded on the GPU where the hardware can; else the source's ``info`` says why not.
     """
     source = open_source(address, settings, network)
-    if engine.name != "cuda":
+    if engine.info.name != "cuda":
         return source
     return _cuda("decode.source").on_device(source, address, settings)
 

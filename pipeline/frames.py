@@ -1,4 +1,4 @@
-"""What a Source yields: decoded pictures, and a description of their stream."""
+"""What a Source yields: decoded pictures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from foveate.pipeline.info import SourceInfo
 
 Plane = NDArray[np.uint8]
 Matrix = Literal["bt601", "bt709", "bt2020"]
@@ -104,32 +106,6 @@ class Frame:
     def __repr__(self) -> str:
         kind = "grey" if self.chroma is None else "4:2:0" if self.subsampled else "4:4:4"
         return f"Frame({self.index} at {self.time:.3f} s, {self.width}x{self.height}, {kind}, {self.colour})"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """What is known of a stream before its first frame is decoded.
-
-    >>> with open_stream("clip.mp4") as stream:
-    ...     info = stream.info
-    >>> info.width, info.height, info.codec
-    (768, 576, 'h264')
-    """
-
-    name: str  # the address, passwords removed
-    width: int  # after rotation
-    height: int
-    fps: float | None  # average rate; None if unknown
-    frames: int | None  # None if unknown; a declared number may be wrong
-    start: float = 0.0  # first timestamp in seconds, before times were shifted to 0.0
-    rotation: int = 0  # degrees, already applied
-    sample_aspect: float = 1.0  # width of a pixel / its height; reported, not applied
-    codec: str = ""
-    pixel_format: str = ""
-    mirrored: bool = False  # by its metadata; already applied
-    interlaced: bool = False
-    decoded_on_cpu: str | None = None  # with engine cuda: why the GPU does not decode it
-    notes: tuple[str, ...] = ()  # for people, e.g. "interlaced", "times made up from the declared rate"
 
 
 @dataclass(slots=True)

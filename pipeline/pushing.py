@@ -9,7 +9,8 @@ from typing import Self, Unpack
 
 from foveate.pipeline.bounded_queue import Cancelled
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.frames import FrameView, SourceInfo
+from foveate.pipeline.frames import FrameView
+from foveate.pipeline.info import EngineInfo, SourceInfo
 from foveate.pipeline.keywords import SettingsKeywords
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
@@ -100,6 +101,11 @@ class PushStream(Steering):
     def info(self) -> SourceInfo | None:
         """What is known of the frames; None before the first one."""
         return None if self._stream is None else self._stream.info
+
+    @property
+    def engine(self) -> EngineInfo:
+        """Which engine it is, and what it leaves to the CPU."""
+        return self._ready.engine.info
 
     def report(self) -> tuple[StageReport, ...]:
         """Times of each stage so far."""

@@ -13,7 +13,8 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.engine import Engine, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.frames import Damage, Frame, FrameView, Source, SourceInfo
+from foveate.pipeline.frames import Damage, Frame, FrameView, Source
+from foveate.pipeline.info import EngineInfo, SourceInfo
 from foveate.pipeline.keywords import SettingsKeywords, overridden
 from foveate.pipeline.live.latency import with_latency
 from foveate.pipeline.live.source import FiniteError, LiveSource
@@ -197,8 +198,8 @@ class Stream(Steering):
         self._source, self._kept = source, kept
         self._live = source if isinstance(source, LiveSource) else None
         info = source.info
-        config = {**settings.model_dump(mode="json"), "engine": engine.name}
-        notes = (*info.notes, *engine.notes, *self.query_notes)
+        config = {**settings.model_dump(mode="json"), "engine": engine.info.name}
+        notes = (*info.notes, *engine.info.notes, *self.query_notes)
         ignored = plan.queries.ignored if plan.queries else ()
         header = Header(info.name, info.width, info.height, info.fps, config, info.start, notes, ignored)
         self.header = header
@@ -211,6 +212,7 @@ class Stream(Steering):
             in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
             interrupt=source.cancel if isinstance(source, Cancellable) else None,
         )
+        self._engine = engine.info
         self._steps: Iterator[Step] | None = None
         self._frame: FrameView | None = None
         self._awaiting = Awaiting()
@@ -227,6 +229,11 @@ class Stream(Steering):
     def info(self) -> SourceInfo:
         """What is known of the source."""
         return self._source.info
+
+    @property
+    def engine(self) -> EngineInfo:
+        """Which engine it is, and what it leaves to the CPU."""
+        return self._engine
 
     @property
     def damage(self) -> Damage:

@@ -13,7 +13,7 @@ ROOMS = ("app", "bench", "cuda", "pipeline")
 PIPELINE = (
     ("constants that engines share", "spec"),
     ("foundations", "errors exits extras machine npz plugins small_files timecode"),
-    ("frames and geometry", "channels colour flow frames geometry phrase quadtree selection"),
+    ("frames and geometry", "channels colour flow frames geometry info phrase quadtree selection"),
     ("settings", "keywords layouts presets settings settings_errors"),
     ("threads", "bounded_queue chain runner timing"),
     ("C kernels", "native"),

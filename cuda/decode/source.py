@@ -20,7 +20,8 @@ from foveate.cuda.decode.packets import Coded, flush, packets, parameter_sets
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.driver.device import Device
 from foveate.cuda.frames import AnyFrame, DeviceFrame
-from foveate.pipeline.frames import Colour, Damage, Frame, Source, SourceInfo
+from foveate.pipeline.frames import Colour, Damage, Frame, Source
+from foveate.pipeline.info import SourceInfo, decoding_note
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
@@ -46,7 +47,7 @@ Decoded = Picture | HostPicture
 def on_device(source: Source, address: str, settings: SourceSettings) -> Source:
     """``source``, or in its place a DeviceSource.
 
-    Where the hardware cannot decode the video, a warning says why, once, and so do the source's notes.
+    Where the hardware cannot decode the video, a warning says why, once, and so does the source's ``info``.
     """
     problem = _problem(source.info, address)
     feed = None if problem else ContainerFeed(Path(address), settings)
@@ -56,9 +57,8 @@ def on_device(source: Source, address: str, settings: SourceSettings) -> Source:
             feed.close()
             feed = None
     if feed is None:
-        note = f"decoded on the CPU: {problem}"
-        _LOG.warning("%s: %s", source.info.name, note)
-        source.info = replace(source.info, decoded_on_cpu=problem, notes=(*source.info.notes, note))
+        source.info = replace(source.info, decoded_on_cpu=problem)
+        _LOG.warning("%s: %s", source.info.name, decoding_note(problem))
         return source
     colour = next(iter(source)).colour
     source.close()

@@ -12,6 +12,7 @@ from foveate.pipeline.cpu.pyramid import State, pyramid
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame, Source
+from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
 
@@ -21,10 +22,9 @@ _COPIES = 3  # of the levels, where the Cascade reads them in another thread: on
 class CpuEngine:
     """See pipeline.engine.Engine."""
 
-    name = "cpu"
-
-    def __init__(self, plan: StreamPlan, feedback: Feedback, notes: tuple[str, ...] = ()) -> None:
-        self.notes = notes
+    def __init__(self, plan: StreamPlan, feedback: Feedback, instead_of_cuda: str | None = None) -> None:
+        """``instead_of_cuda``: why the GPU that seems to be there is not used."""
+        self.info = EngineInfo("cpu", instead_of_cuda)
         self._plan = plan
         self._feedback = feedback
         if plan.attributes:

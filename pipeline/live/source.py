@@ -10,7 +10,8 @@ from itertools import islice
 
 from foveate.pipeline.bounded_queue import END, Cancelled
 from foveate.pipeline.errors import FoveateError, SourceError
-from foveate.pipeline.frames import Damage, Frame, LiveTimes, SourceInfo
+from foveate.pipeline.frames import Damage, Frame, LiveTimes
+from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.live.backoff import Backoff
 from foveate.pipeline.live.clock import LiveClock
 from foveate.pipeline.live.connection import Arrival, Connection
@@ -232,5 +233,4 @@ class LiveSource:
         picture = first.picture
         opening = Opening(picture, self._reader.read(picture), 0.0, False)
         info = describe(feed, opening, self._source, self._target.name)
-        notes = info.notes if feed.stamped else (*info.notes, "no timestamps: times are those of arrival")
-        return replace(info, frames=self._source.frames, notes=notes)
+        return replace(info, frames=self._source.frames, times="stream" if feed.stamped else "arrival")

@@ -20,12 +20,12 @@ _UNKNOWN = range(len(Type), len(Type) + 16)  # kinds of side data that FFmpeg ha
 
 @dataclass(frozen=True, slots=True)
 class Orientation:
-    """First swap rows and columns, then flip. ``lacking``: what else is asked for, and cannot be done."""
+    """First swap rows and columns, then flip. ``unsupported``: what else is asked for, and cannot be done."""
 
     transpose: bool = False
     flip_rows: bool = False
     flip_columns: bool = False
-    lacking: str | None = None
+    unsupported: str | None = None
 
     @property
     def rotation(self) -> int:
@@ -116,9 +116,9 @@ def _orientation(matrix: bytes) -> Orientation:
     if straight <= _AXIS_TOLERANCE * turned:
         return Orientation(True, b < 0, c < 0)
     if abs(a - d) <= _AXIS_TOLERANCE * straight and abs(b + c) <= _AXIS_TOLERANCE * turned:
-        return Orientation(lacking=f"rotation by {round(-math.degrees(math.atan2(b, a)), 1):g} degrees")
+        return Orientation(unsupported=f"rotation by {round(-math.degrees(math.atan2(b, a)), 1):g} degrees")
     terms = ", ".join(f"{term / 65536:.3g}" for term in (a, b, c, d))
-    return Orientation(lacking=f"display matrix ({terms})")
+    return Orientation(unsupported=f"display matrix ({terms})")
 
 
 def turned(orientation: Orientation, quarters: int) -> Orientation:

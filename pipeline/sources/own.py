@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from foveate.pipeline.bounded_queue import END, BoundedQueue
 from foveate.pipeline.errors import SettingsError, SourceError
-from foveate.pipeline.frames import Damage, Frame, SourceInfo
+from foveate.pipeline.frames import Damage, Frame
+from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings, shown_value
 from foveate.pipeline.sources.arrays import ArrayReader, Layout, borne_time, described, is_one_picture
 from foveate.pipeline.sources.clock import Timed
@@ -97,9 +98,7 @@ class FrameMaker:
     def describe(self, name: str, first: Frame, frames: int | None) -> SourceInfo:
         """What is known when there is a first frame."""
         timed = self._clock.start is not None
-        notes = (
-            () if timed or self._rated else (f"times made up from the rate setting, {self._rate:g} frames per second",)
-        )
+        made_up = not (timed or self._rated)
         return SourceInfo(
             name=name,
             width=first.width,
@@ -107,8 +106,9 @@ class FrameMaker:
             fps=None if timed else self._rate,
             frames=frames,
             start=self._clock.start or 0.0,
+            times="rate setting" if made_up else "stream",
+            assumed_rate=self._rate if made_up else None,
             pixel_format=self._kind,
-            notes=notes,
         )
 
 

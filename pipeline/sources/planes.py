@@ -95,9 +95,10 @@ class PlaneReader:
             ) from None
 
 
-def unknown_matrix(frame: VideoFrame) -> bool:
-    """True where the frame names a colour matrix that is read as another one."""
-    return not _is_rgb(frame.format) and frame.colorspace not in _MATRICES and frame.colorspace not in _UNSAID
+def unknown_matrix(frame: VideoFrame) -> int | None:
+    """The frame's colour matrix where it is read as another one; None where it is known, or not stated."""
+    known = _is_rgb(frame.format) or frame.colorspace in _MATRICES or frame.colorspace in _UNSAID
+    return None if known else int(frame.colorspace)
 
 
 def _plan(format_: VideoFormat, colorspace: int, color_range: int, high: bool) -> _Plan:

@@ -52,8 +52,8 @@ class PictureReader:
                 blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)
                 chroma = blue, red
             luma = turn(luma, orientation)
-        if self._told is None or orientation.lacking is not None or crop is not self._crop:
-            self._tell(orientation.lacking, None if crop is self._crop else "the container's cropping")
+        if self._told is None or orientation.unsupported is not None or crop is not self._crop:
+            self._tell(orientation.unsupported, None if crop is self._crop else "the container's cropping")
         return Picture(luma, chroma, colour, crop, orientation)
 
     def frame(
@@ -63,8 +63,8 @@ class PictureReader:
         picture = self.read(decoded)
         return Frame(index, time, picture.luma, picture.chroma, picture.colour, discontinuity, live)
 
-    def _tell(self, *lacking: str | None) -> None:
-        found = set(filter(None, lacking))
+    def _tell(self, *unsupported: str | None) -> None:
+        found = set(filter(None, unsupported))
         if self._told is None:
             self._told = found
         for each in sorted(found - self._told):

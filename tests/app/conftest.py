@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.pipeline.frames import Damage, SourceInfo
+from foveate.pipeline.frames import Damage
+from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.timing import StageReport

@@ -15,7 +15,8 @@ from foveate.app.run import run
 from foveate.app.signals import Interruption, interruptible
 from foveate.pipeline.errors import SettingsError, SinkError, SourceError
 from foveate.pipeline.exits import Exit
-from foveate.pipeline.frames import Damage, SourceInfo
+from foveate.pipeline.frames import Damage
+from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks.json_lines import JsonLinesSink
 

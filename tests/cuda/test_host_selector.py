@@ -21,6 +21,7 @@ from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.engine import open_engine
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Frame
+from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.relevance.stream_query import compile_queries
 from foveate.pipeline.selection import Selection
@@ -136,8 +137,7 @@ def test_both_engines_choose_the_same(
     frames = read(samples / f"{clip}.mp4", FRAMES)
     expected = list(steps(CpuEngine(plan_stream(settings), Feedback()), frames))
     engine = CudaEngine(plan_stream(settings), Feedback())
-    assert len(engine.notes) == 1
-    assert engine.notes[0].startswith("tokens chosen on the CPU: ")
+    assert engine.info.tokens_on_cpu
     chosen = list(steps(engine, frames))
     same(chosen, expected, card)
 
@@ -267,8 +267,7 @@ def test_the_header_says_where_tokens_are_chosen(
     monkeypatch.setattr("foveate.pipeline.plan.open_detector", lambda settings: dark_is_text)
     settings = Settings.model_validate({"engine": engine, **wanted})
     opened = open_engine(plan_stream(settings), Feedback())
-    assert opened.name == "cuda"
-    assert opened.notes == ((f"tokens chosen on the CPU: {said}",) if said else ())
+    assert opened.info == EngineInfo("cuda", tokens_on_cpu=said)
 
 
 @pytest.mark.gpu

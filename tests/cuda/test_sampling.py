@@ -60,7 +60,7 @@ def test_sampled_by_the_hardware(name: str, tmp_path: Path) -> None:
         wanted = [frame.index for frame in opened]
         opened.close()
         source = on_device(open_source(address, settings), address, settings)
-        assert isinstance(source, DeviceSource), source.info.notes
+        assert isinstance(source, DeviceSource), source.info.decoded_on_cpu
         found: list[Any] = []
         with Device():
             try:

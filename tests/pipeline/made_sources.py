@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from foveate.pipeline.frames import Frame, SourceInfo
+from foveate.pipeline.frames import Frame
+from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.frames import Damage, Frame, SourceInfo
+from foveate.pipeline.frames import Damage, Frame
+from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 from tests.pipeline.numbered import coded, ffmpeg, number, pictures

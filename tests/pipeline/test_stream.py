@@ -16,6 +16,7 @@ from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.errors import EngineError, SettingsError, SinkError
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import AllocationSettings, CacheSettings, ChangeSettings, ScoreSettings, Settings
 
@@ -550,9 +551,11 @@ def test_auto_warns_once_where_a_gpu_was_to_be_expected(expected, samples, monke
     monkeypatch.setattr("foveate.cuda.driver.device.gpu_problem", lambda: "the driver does not answer")
     monkeypatch.setattr("foveate.cuda.driver.device.gpu_expected", lambda: expected)
     with open_stream(str(samples / "tree.mp4"), source={"frames": 2}) as stream:
-        notes = [note for note in stream.header.notes if "the driver does not answer" in note]
         list(stream)
-    assert len(notes) == len([m for m in caplog.messages if "the driver does not answer" in m]) == int(expected)
+    reason = "the driver does not answer"
+    assert stream.engine == EngineInfo("cpu", instead_of_cuda=reason if expected else None)
+    assert stream.header.notes == ((f"engine cpu instead of cuda: {reason}",) if expected else ())
+    assert len([message for message in caplog.messages if reason in message]) == int(expected)
 
 
 def test_a_stream_left_half_way_leaves_no_thread(samples):
