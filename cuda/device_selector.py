@@ -1,67 +1,82 @@
-"""Frames whose tokens are chosen on the device: pixels, Cascade and the record of the tokens are one graph's work."""
+"""Frames whose tokens are chosen on the device: all work of one frame, in the order in which a graph captures it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.cuda.cascade.cascade import Cascade
+from foveate.cuda.cascade.layout import CHOICE
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.memory import DeviceArray
-from foveate.cuda.frame_kernels import FrameKernels
+from foveate.cuda.frame_input import FrameControls
 from foveate.cuda.frames import AnyFrame
+from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
-from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.flow import Flow
-from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
 
-GivenFlow = Callable[[int], Flow | None]
+_TURN: Final = np.dtype(np.int32).itemsize * (CHOICE.names or ()).index("turn")  # its place in CHOICE
 
 
 class DeviceSelector:
-    """A format_session.Selector. With queries the host may look into a frame, so nothing can be captured."""
+    """A format_session.Selector: pixels, then the Cascade.
 
-    def __init__(
-        self,
-        device: Device,
-        pixels: Pixels,
-        plan: StreamPlan,
-        feedback: Feedback,
-        stream: Stream,
-        flow: GivenFlow | None,
-        debt: DeviceArray | None,
-    ) -> None:
-        """``debt`` is as Cascade's. Raises EngineError where the card is full."""
-        self._cascade = Cascade(device, pixels.state, plan, feedback, stream, flow, debt)
-        try:
-            self._kernels = FrameKernels(device, pixels, self._cascade)
-        except BaseException:
-            self._cascade.free()
-            raise
+    Beside the channels runs what only needs the levels; beside the Cascade, the textures, on which nothing that is
+    chosen depends. With queries the host may look into a frame, so nothing can be captured.
+    """
+
+    def __init__(self, device: Device, pixels: Pixels, cascade: Cascade) -> None:
+        """Takes over ``cascade``, which ``free`` frees. Raises EngineError where the card is full."""
+        self._pixels, self._cascade = pixels, cascade
+        self._textures, self._early, self._errors = (device.stream() for _ in range(3))
+        self._reached = device.event()
+        turn = cascade.turn.pointer + _TURN
+        self._grid_layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), turn)
 
     @property
-    def captures(self) -> bool:
-        """Whether a graph may replay what ``enqueue`` does."""
-        return self._cascade.device_query is None
+    def steps(self) -> tuple[Any, ...]:
+        """Everything but the copies, as objects with ``enqueue(stream)``, in an order in which they may run."""
+        pixels, cascade = self._pixels, self._cascade
+        return (*pixels.steps, pixels.layers, *cascade.early, *cascade.steps, self._grid_layers)
 
     @property
-    def graph_key(self) -> tuple[int, ...]:
+    def graph_key(self) -> tuple[int, ...] | None:
         """See Cascade.graph_key."""
         return self._cascade.graph_key
 
-    def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
-        """Take what was fed in."""
-        given["fed"] = self._cascade.begin(frame.index, stream)
-        given["budget"] = self._cascade.budget
+    def begin(self, frame: AnyFrame, stream: Stream) -> FrameControls:
+        """See Cascade.begin."""
+        return self._cascade.begin(frame.index, stream)
 
-    def enqueue(self, frame: AnyFrame, given: NDArray[np.void], slot: int, stream: Stream) -> None:
-        """All of the frame's work, up to the copies into ``slot``."""
-        self._kernels.enqueue(given, slot, stream, frame)
+    def enqueue(self, frame: AnyFrame | None, slot: int, stream: Stream) -> None:
+        """From the slot's input record to the copies into ``slot``. Only queries need the ``frame`` itself."""
+        steps: tuple[Any, ...] = self._pixels.steps
+        change, write, errors, *channels = steps
+        self._pixels.input.upload(slot, stream)
+        change.enqueue(stream)
+        write.enqueue(stream)
+        self._follow(self._early, stream)
+        self._cascade.enqueue_early(self._early)
+        self._follow(self._errors, stream)
+        errors.enqueue(self._errors)
+        for step in channels:
+            step.enqueue(stream)
+        self._follow(self._textures, stream)
+        self._pixels.layers.enqueue(self._textures)
+        self._follow(stream, self._early)
+        self._follow(stream, self._errors)
+        self._cascade.enqueue(frame, slot, stream)
+        self._follow(self._textures, stream)
+        self._grid_layers.enqueue(self._textures)
+        self._cascade.fetch(slot, stream)
+        self._follow(stream, self._textures)
 
-    def conclude(self, slot: int, stream: Stream) -> None:
+    def _follow(self, stream: Stream, before: Stream) -> None:
+        """What comes next on ``stream`` waits for what is on ``before`` now."""
+        self._reached.record(before)
+        stream.wait_for_event(self._reached)
+
+    def enqueue_uncaptured(self, slot: int, stream: Stream) -> None:
         """See Cascade.lend_patches."""
         self._cascade.lend_patches(slot, stream)
 
@@ -70,5 +85,5 @@ class DeviceSelector:
         return Step(frame, self._cascade.selection(frame, slot))
 
     def free(self) -> None:
-        """Give all memory back. Nothing enqueued may still run."""
+        """Free all memory. Nothing enqueued may still run."""
         self._cascade.free()

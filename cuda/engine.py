@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.decode.source import DeviceSource
-from foveate.cuda.device_selector import DeviceSelector, GivenFlow
+from foveate.cuda.device_selector import DeviceSelector
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.format_session import SLOTS, Arrived, FormatSession, Selector, kind_of
+from foveate.cuda.format_session import FormatSession, FrameInFlight, Selector, kind_of
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.host_selector import HostSelector, lacking_on_device, with_device_patches
 from foveate.cuda.pixels.pixels import Pixels
@@ -20,10 +22,12 @@ from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.cpu.cascade import cascade
 from foveate.pipeline.cpu.pyramid import State
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Source
 from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.selection import KeyframeReason, Step
+from foveate.pipeline.selection import Step
+from foveate.pipeline.spec.keyframes import Keyframe
 
 
 class CudaEngine:
@@ -36,7 +40,7 @@ class CudaEngine:
         self,
         plan: StreamPlan,
         feedback: Feedback,
-        flow: GivenFlow | None = None,
+        flow: Callable[[int], Flow | None] | None = None,
         lockstep: bool = False,
     ) -> None:
         """``flow`` gives the Flow of each frame by its index, instead of the device's search: to compare engines.
@@ -49,9 +53,9 @@ class CudaEngine:
         self._plan, self._settings = plan, plan.settings
         self._feedback = feedback
         self._flow = flow
-        self._unpacked = _at_once if lockstep else _unpacked
+        self._behind = 0 if lockstep else 1  # frames at work while one is unpacked
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
-        self._session: FormatSession | None = None
+        self._sessions: list[FormatSession] = []  # of this frame's format, behind one whose last frame is at work
         self._debt: DeviceArray | None = None  # where the budget is an average; see Cascade
 
     def threads(self, source: Source, decode: Stage) -> list[list[Stage]]:
@@ -62,20 +66,20 @@ class CudaEngine:
         stages = [Stage("upload", self.upload), Stage("pyramid", self.pyramid), Stage("cascade", self.cascade, depth=2)]
         return [[decode, *stages]] if isinstance(source, DeviceSource) else [[decode], stages]
 
-    def upload(self, frames: Iterable[AnyFrame]) -> Iterator[Arrived]:
-        """Bring each frame to the device, which ``cascade`` has taken."""
+    def upload(self, frames: Iterable[AnyFrame]) -> Iterator[FrameInFlight]:
+        """Bring each frame to the device. To be read by ``cascade``, which holds the device."""
         for frame in frames:
-            if self._session is None or self._session.kind != kind_of(frame):
-                self._session = self._next_session(frame)
-            yield self._session.bring(frame)
+            if not self._sessions or self._sessions[-1].kind != kind_of(frame):
+                self._sessions.append(self._new_session(frame))
+            yield self._sessions[-1].upload(frame)
 
-    def pyramid(self, updates: Iterable[Arrived]) -> Iterator[Arrived]:
+    def pyramid(self, uploaded: Iterable[FrameInFlight]) -> Iterator[FrameInFlight]:
         """Enqueue each frame's work, the Cascade's as well."""
-        for arrived in updates:
-            arrived.session.launch(arrived)
-            yield arrived
+        for flight in uploaded:
+            flight.session.launch(flight)
+            yield flight
 
-    def cascade(self, states: Iterable[Arrived]) -> Iterator[Step]:
+    def cascade(self, launched: Iterable[FrameInFlight]) -> Iterator[Step]:
         """Unpack the Selection of each frame while the next one is at work. Holds the device for all three stages."""
         with Device() as device, device.errors():
             self._open = device, device.stream()
@@ -83,15 +87,28 @@ class CudaEngine:
             try:
                 if self._settings.allocation.budget_average is not None:
                     self._debt = memory.array("debt", (1,), np.int32, self._open[1])
-                yield from self._steps(self._unpacked(states), device)
+                yield from self._steps(self._unpacked(launched), device)
             finally:
-                session, self._session, self._open = self._session, None, None
-                if session is not None:
+                sessions, self._sessions, self._open = self._sessions, [], None
+                for session in sessions:
                     session.end()
                 memory.free()
 
+    def _unpacked(self, launched: Iterable[FrameInFlight]) -> Iterator[Any]:
+        """What comes of each frame, a Step or a State, ``_behind`` frames behind what is enqueued."""
+        waiting: deque[FrameInFlight] = deque()
+        for flight in launched:
+            waiting.append(flight)
+            del flight  # not to be held while waiting for the next one
+            if len(waiting) > self._behind:
+                yield _finish(waiting.popleft())
+                while len(self._sessions) > 1:  # those of earlier formats, now without frames
+                    self._sessions.pop(0).end()
+        while waiting:
+            yield _finish(waiting.popleft())
+
     def _steps(self, unpacked: Iterator[Any], device: Device) -> Iterator[Step]:
-        """The Steps, which are there already, or are made of States."""
+        """Steps as they are, or made of States by the CPU engine's Cascade."""
         if not self._chooses_on_host:
             return unpacked
         settings = self._settings
@@ -99,37 +116,23 @@ class CudaEngine:
         steps = cascade(unpacked, replace(self._plan, settings=sampling), self._feedback)
         return with_device_patches(steps, device, settings) if settings.device_patches else steps
 
-    def _next_session(self, frame: AnyFrame) -> FormatSession:
+    def _new_session(self, frame: AnyFrame) -> FormatSession:
         if self._open is None:
             raise RuntimeError("upload must be read by the engine's own cascade")
         device, stream = self._open
-        anew: KeyframeReason = "size" if self._session else "first"
-        session = FormatSession(device, frame, anew, self._settings, self._feedback, stream, self._selector)
-        session.before = self._session
-        return session
+        keyframe = Keyframe.SIZE if self._sessions else Keyframe.FIRST
+        return FormatSession(device, frame, keyframe, self._settings, self._feedback, stream, self._selector)
 
     def _selector(self, device: Device, pixels: Pixels, stream: Stream) -> Selector:
         if self._chooses_on_host:
-            return HostSelector(device, pixels, self._plan, SLOTS, stream)
-        return DeviceSelector(device, pixels, self._plan, self._feedback, stream, self._flow, self._debt)
+            return HostSelector(device, pixels, self._plan, stream)
+        chooser = Cascade(device, pixels.state, self._plan, self._feedback, stream, self._flow, self._debt)
+        try:
+            return DeviceSelector(device, pixels, chooser)
+        except BaseException:
+            chooser.free()
+            raise
 
 
-def _unpacked(states: Iterable[Arrived]) -> Iterator[Step | State]:
-    """One frame behind what is enqueued."""
-    pending: Arrived | None = None
-    for arrived in states:
-        if pending is not None:
-            yield pending.session.finish(pending)
-            if pending.session is not arrived.session:
-                arrived.session.forget_before()
-        pending = arrived
-        del arrived  # not to be held while waiting for the next one
-    if pending is not None:
-        yield pending.session.finish(pending)
-
-
-def _at_once(states: Iterable[Arrived]) -> Iterator[Step | State]:
-    for arrived in states:
-        yield arrived.session.finish(arrived)
-        arrived.session.forget_before()
-        del arrived  # not to be held while waiting for the next one
+def _finish(flight: FrameInFlight) -> Step | State:
+    return flight.session.finish(flight)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.surfaces import Surface
-from foveate.cuda.state import FRAME_INPUT
+from foveate.cuda.frame_input import InputPlanes
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.frames import Colour, Frame, LiveTimes, Plane
 
@@ -66,15 +66,14 @@ class DeviceFrame:
         pairs = pixels[self.chroma_row : self.chroma_row + rows, : 2 * columns]
         return pixels[: self.height, : self.width], pairs[:, 0::2].copy(), pairs[:, 1::2].copy()
 
-    def describe(self, into: NDArray[np.void]) -> None:
-        """Fill in the planes of a FRAME_INPUT."""
+    @property
+    def planes(self) -> InputPlanes:
+        """Where its planes lie."""
         size = self.pixels.dtype.itemsize
         pitch = self.pixels.shape[1] * size
         chroma = self.pixels.pointer + self.chroma_row * pitch
-        into["planes"] = self.pixels.pointer, chroma, chroma + size
-        into["pitches"] = pitch
-        into["steps"] = size, 2 * size, 2 * size
-        into["wide"] = size == 2
+        pointers = self.pixels.pointer, chroma, chroma + size
+        return InputPlanes(pointers, (pitch,) * 3, (size, 2 * size, 2 * size), wide=size == 2)
 
     def __repr__(self) -> str:
         return f"DeviceFrame({self.index} at {self.time:.3f} s, {self.width}x{self.height}, {self.colour})"
@@ -88,8 +87,3 @@ def narrowed(samples: NDArray[Any]) -> Plane:
     if samples.dtype == np.uint8:
         return samples
     return np.minimum((samples.astype(np.uint32) + 128) >> 8, 255).astype(np.uint8)
-
-
-def empty_input() -> NDArray[np.void]:
-    """A FRAME_INPUT without planes."""
-    return np.zeros((), FRAME_INPUT)

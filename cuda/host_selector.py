@@ -9,11 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
+from foveate.cuda.frame_input import FrameControls
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.patches import PatchesOnDevice
 from foveate.cuda.pixels.grid_layers import GridLayers
@@ -50,44 +48,42 @@ def lacking_on_device(plan: StreamPlan) -> str | None:
 class HostSelector:
     """A format_session.Selector. Of the channels on the Grid, only edge_distance gets into the textures."""
 
-    graph_key: Final = ()
-
-    def __init__(self, device: Device, pixels: Pixels, plan: StreamPlan, slots: int, stream: Stream) -> None:
+    def __init__(self, device: Device, pixels: Pixels, plan: StreamPlan, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""
         self._pixels = pixels
         self._grid_layers = GridLayers(device, pixels.state, pixels.stack, {}, 0)
         self._memory = Memory(device)
         try:
-            self._readback = StateReadback(self._memory, pixels.state, plan, slots, stream)
+            self._readback = StateReadback(self._memory, pixels.state, plan, stream)
         except BaseException:
             self._memory.free()
             raise
 
     @property
-    def captures(self) -> bool:
+    def graph_key(self) -> tuple[int, ...] | None:
         """See StateReadback.captures."""
-        return self._readback.captures
+        return () if self._readback.captures else None
 
-    def begin(self, frame: AnyFrame, given: NDArray[np.void], stream: Stream) -> None:
-        """Nothing that is fed in matters before the Cascade."""
+    def begin(self, frame: AnyFrame, stream: Stream) -> FrameControls:
+        """Feedback matters to the CPU engine's Cascade alone, which takes it."""
+        return FrameControls()
 
-    def enqueue(self, frame: AnyFrame, given: NDArray[np.void], slot: int, stream: Stream) -> None:
+    def enqueue(self, frame: AnyFrame, slot: int, stream: Stream) -> None:
         """The frame's pixels, and their copies into ``slot``."""
-        self._pixels.frame.copy_from(given, stream)
-        self._pixels.enqueue(stream)
+        self._pixels.enqueue(slot, stream)
         self._pixels.layers.enqueue(stream)
         self._grid_layers.enqueue(stream)
         self._readback.enqueue(frame.index, slot, stream)
 
-    def conclude(self, slot: int, stream: Stream) -> None:
-        """Nothing stays on the device."""
+    def enqueue_uncaptured(self, slot: int, stream: Stream) -> None:
+        """Nothing: no patches are made on the device."""
 
     def finish(self, frame: AnyFrame, slot: int) -> State:
         """What the Cascade reads of the frame; its levels stay until the slot's next frame."""
         return self._readback.state(frame, slot)
 
     def free(self) -> None:
-        """Give all memory back. Nothing enqueued may still run."""
+        """Free all memory. Nothing enqueued may still run."""
         self._memory.free()
 
 

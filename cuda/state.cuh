@@ -8,16 +8,16 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Written by the host for every frame; the first copy of the frame's graph brings it over.
+// Written by frame_input.py for every frame; the first copy of the frame's graph brings it over.
 struct FrameInput {
     const void* planes[3];  // Y, Cb, Cr: first sample of each, in device memory; null chroma: grey
     int pitches[3];         // bytes between rows
     int steps[3];           // bytes between samples of a row
     int wide;               // 1: samples are 16 bits, the value in the upper ones (P016)
     int number;             // frames of this size before this one
-    int anew;               // FIRST or SIZE on frame 0, else NONE
+    int keyframe;           // FIRST or SIZE on frame 0, else NONE
     int discontinuity;      // 1: the times or the connection jumped just before this frame
-    int fed;                // 1: anything was fed in since the last frame
+    int feedback;           // 1: feedback was received since the last frame
     int budget;             // tokens, instead of the settings'; 0: theirs
     int interval;           // frames between periodic keyframes, instead of the settings'; 0: theirs
 };
@@ -31,7 +31,7 @@ struct FrameState {
     int forgets;        // 1 on every keyframe but the periodic kind: nothing of an earlier scene may be reused
     int since_keyframe; // frames since the last keyframe
     int moving;         // 1: the motion channel holds anything other than zero
-    int rests;          // 1: nothing was written or fed in, and `settled` was set: the last Selection holds again
+    int rests;          // 1: nothing was written, no feedback, and `settled` was set: the last Selection holds again
     int budget;         // the input's
     int noise;          // eighths of a grey value that the quietest quarter differs by from frame to frame; see change.cu
     int settled;        // written by the Cascade's last kernel: an unchanged next frame gets the same Selection

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.frame_input import SLOTS
 from foveate.cuda.query.pixel_attributes import PixelAttributes
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, PixelState
 from foveate.cuda.updates import update_of
@@ -33,12 +34,12 @@ class _Slot:
 class StateReadback:
     """Copies each frame's pixels, levels and channels into one of several slots, and makes States of them."""
 
-    def __init__(self, memory: Memory, pixels: PixelState, plan: StreamPlan, slots: int, stream: Stream) -> None:
+    def __init__(self, memory: Memory, pixels: PixelState, plan: StreamPlan, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""
         self._geometry = pixels.geometry
         self._flow_level = plan.settings.cache.flow_level
-        self._attributes = PixelAttributes(memory, pixels, slots, stream) if plan.attributes else None
-        self._slots = [_slot(memory, pixels) for _ in range(slots)]
+        self._attributes = PixelAttributes(memory, pixels, stream) if plan.attributes else None
+        self._slots = [_slot(memory, pixels) for _ in range(SLOTS)]
         self._copies = [_copies(slot, pixels) for slot in self._slots]
         self._last: State | None = None
         self._moving = False  # whether the last frame's motion was other than zero

@@ -37,12 +37,12 @@ PIPELINE = (
 
 CUDA = (
     ("driver", "driver"),
-    ("a frame on the device", "frames patches state updates"),
+    ("a frame on the device", "frame_input frames patches state updates"),
     ("decoding", "decode"),
     ("pixels", "pixels"),
     ("queries", "query"),
     ("choosing tokens", "cascade"),
-    ("engine", "device_selector engine format_session frame_kernels host_selector state_readback"),
+    ("engine", "device_selector engine format_session host_selector state_readback"),
 )
 """Layers of cuda, lowest first."""
 

@@ -150,7 +150,7 @@ def _kernels(scene: Scene, level: int, bandwidth: float) -> list[dict[str, Any]]
             number = (index + 1) % 2
             events = [scene.device.event() for _ in range(len(steps) + 1)]
             delay.fill(0, scene.stream)
-            scene.pixels.frame.copy_from(scene.inputs[number], scene.stream)
+            scene.pixels.input.upload(number, scene.stream)
             events[0].record(scene.stream)
             for step, event in zip(steps, events[1:], strict=True):
                 step.enqueue(scene.stream)

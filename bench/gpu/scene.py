@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import cv2
 import numpy as np
@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.footage import read_footage
 from foveate.cuda.cascade.cascade import Cascade
+from foveate.cuda.device_selector import DeviceSelector
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.graph import Graph
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.frame_kernels import FrameKernels
+from foveate.cuda.frame_input import SLOTS, FrameControls, InputPlanes
 from foveate.cuda.pixels.pixels import Pixels
-from foveate.cuda.state import FRAME_INPUT
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import TILE, Geometry
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.spec.keyframes import Keyframe
 
 WIDTH: Final = 1920
 HEIGHT: Final = 1080
@@ -61,21 +62,27 @@ class Scene:
     stream: Stream
     pixels: Pixels
     cascade: Cascade
-    work: FrameKernels
-    inputs: tuple[NDArray[np.void], NDArray[np.void]]  # page-locked FRAME_INPUT of each picture
-    frames: tuple[DeviceArray, DeviceArray]  # NV12 on the device
+    work: DeviceSelector
+    frames: list[DeviceArray]  # the pictures as NV12 on the device, one for each slot
 
     def enqueue(self, number: int, stream: Stream) -> None:
         """One frame's work, as the engine captures it; ``number`` 0 or 1 says which picture."""
-        self.work.enqueue(self.inputs[number], number, stream)
+        self.work.enqueue(None, number, stream)
 
     def start(self) -> None:
         """The first frame: kernels are loaded, everything is written."""
         self.cascade.begin(0, self.stream)
+        self._describe(0, Keyframe.FIRST)
         self.enqueue(0, self.stream)
         self.stream.synchronize()
-        for given in self.inputs:
-            given["number"], given["anew"] = 1, 0
+        self._describe(1, Keyframe.NONE)
+
+    def _describe(self, index: int, keyframe: Keyframe) -> None:
+        """Write the input records: both pictures as frame ``index``."""
+        for slot, frame in enumerate(self.frames):
+            chroma = frame.pointer + HEIGHT * WIDTH
+            planes = InputPlanes((frame.pointer, chroma, chroma + 1), (WIDTH,) * 3, (1, 2, 2))
+            self.pixels.input.write(slot, planes, index, keyframe, False, FrameControls(), None)
 
     def graphs(self) -> tuple[Graph, Graph]:
         """One frame's work on each picture, captured."""
@@ -109,14 +116,10 @@ def open_scene(device: Device, settings: Settings, clip: Path) -> Iterator[Scene
     pixels = Pixels(device, Geometry(WIDTH, HEIGHT), Colour("bt709"), True, settings, stream)
     cascade = Cascade(device, pixels.state, plan_stream(settings), Feedback(), stream)
     try:
-        frames, inputs = [], []
-        for number, picture in enumerate(pictures(clip)):
-            frame = memory.array(f"picture {number}", picture.shape, np.uint8, stream)
+        frames = [memory.array(f"picture {slot}", (HEIGHT * 3 // 2, WIDTH), np.uint8, stream) for slot in range(SLOTS)]
+        for frame, picture in zip(frames, pictures(clip), strict=True):
             frame.upload(picture, stream)
-            frames.append(frame)
-            inputs.append(_input(memory, frame))
-        work = FrameKernels(device, pixels, cascade)
-        scene = Scene(device, stream, pixels, cascade, work, (inputs[0], inputs[1]), (frames[0], frames[1]))
+        scene = Scene(device, stream, pixels, cascade, DeviceSelector(device, pixels, cascade), frames)
         scene.start()
         yield scene
     finally:
@@ -124,13 +127,3 @@ def open_scene(device: Device, settings: Settings, clip: Path) -> Iterator[Scene
         cascade.free()
         pixels.free()
         memory.free()
-
-
-def _input(memory: Memory, frame: DeviceArray) -> NDArray[Any]:
-    given = memory.pinned((1,), FRAME_INPUT).reshape(())
-    chroma = frame.pointer + HEIGHT * WIDTH
-    given["planes"] = frame.pointer, chroma, chroma + 1
-    given["pitches"] = WIDTH
-    given["steps"] = 1, 2, 2
-    given["anew"] = 1
-    return given

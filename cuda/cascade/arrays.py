@@ -39,7 +39,7 @@ class Arrays:
     """All of it. Grid arrays are row-major over the cells; units and nodes are in the order of cascade.cuh."""
 
     choice: DeviceArray  # CHOICE, shape ()
-    fed: DeviceArray  # int32[1]: whether anything was fed in since the last frame
+    feedback: DeviceArray  # int32[1]: whether any was received since the last frame
     gazing: DeviceArray  # int32[1]: 0 where there is no gaze
     maps: DeviceArray  # float32[maps, turns, grid]
     fine_before: DeviceArray  # float32[level]: luma of the flow level, one frame earlier
@@ -82,7 +82,7 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
     record = memory.array("record", (record_size(most),), np.uint8, stream)
     return Arrays(
         choice=memory.array("choice", (), CHOICE, stream),
-        fed=memory.array("fed", (1,), np.int32, stream),
+        feedback=memory.array("feedback", (1,), np.int32, stream),
         gazing=memory.array("gazing", (1,), np.int32, stream),
         maps=floats("warped maps", len(MAPS), TURNS, *grid),
         fine_before=floats("picture before", *side),

@@ -35,8 +35,8 @@ struct Conclusion {
     FrameState* frame;
     Choice* choice;
     Header* header;
-    const int* fed;  // 1: anything was fed in since the last frame
-    int contented;   // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
+    const int* feedback;  // 1: some was received since the last frame
+    int contented;        // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
 };
 
 // By one thread, when nothing of this frame reads the Choice any more. `dear`: an unchanged next frame may get what was too
@@ -51,6 +51,6 @@ __device__ inline void conclude(const Conclusion& p, int count, int price, int d
     p.choice->recomputed = 0;
     p.choice->price = price;
     p.choice->turn = turn;
-    int quiet = !frame.dirty_count && !*p.fed && !dear;
+    int quiet = !frame.dirty_count && !*p.feedback && !dear;
     p.frame->settled = quiet && (p.contented == 1 || (p.contented == 2 && count == 0));
 }

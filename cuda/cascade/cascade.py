@@ -23,6 +23,7 @@ from foveate.cuda.cascade.three_stage import ThreeStage
 from foveate.cuda.cascade.upper import UpperLevels
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.frame_input import FrameControls
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.query.device_query import DeviceQuery
 from foveate.cuda.state import KEYFRAMES, PixelState
@@ -60,8 +61,8 @@ class Step(Protocol):
 class Cascade:
     """Chooses the tokens of a stream of frames of one size; see pipeline.cpu.cascade for what is computed.
 
-    For each frame: ``begin``, then ``prepare``, ``enqueue`` and ``fetch``, which a graph may replay, and, once what was
-    fetched has arrived, ``selection``. There are two slots, so that a frame is read while the next one is computed.
+    For each frame: ``begin``; then ``enqueue_early``, ``enqueue`` and ``fetch``, which a graph may replay; and once the
+    copies have arrived, ``selection``. Each frame has a slot, so that one is read while the next one is computed.
     """
 
     def __init__(
@@ -86,7 +87,6 @@ class Cascade:
         feedback.resend_gaze()
         self._flow = flow
         self._was_fed = False
-        self.budget = 0  # instead of the settings'; 0: theirs
         self._fed = Fed(None, False, None)
         self._debt = debt
         self.device_query: DeviceQuery | None = None  # where there are queries, or their embeddings are kept
@@ -130,16 +130,12 @@ class Cascade:
         self._told: dict[int, _Told] = {}  # by slot
         self._look_at(None, stream)
 
-    def begin(self, index: int, stream: Stream) -> bool:
-        """Take what was fed in since the last frame; True where that was anything: FRAME_INPUT's ``fed``.
-
-        Another ``budget`` may change the ``graph_key``.
-        """
+    def begin(self, index: int, stream: Stream) -> FrameControls:
+        """Take the feedback since the last frame. Another budget may change the ``graph_key``."""
         fed = self._feedback.take(self._pixels.geometry)
-        self.budget = fed.budget or 0
-        if self._readback.make_room(self._settings.allocation.most(self.budget), stream):
+        if self._readback.make_room(self._settings.allocation.most(fed.budget or 0), stream):
             self._emit.resize(self._readback.room, self._readback.patches)
-        self._reach(self.budget or self._settings.rate)
+        self._reach(fed.budget or self._settings.rate)
         if fed.anything or self._was_fed:
             self._feed(fed, stream)
         self._was_fed = fed.anything
@@ -147,26 +143,30 @@ class Cascade:
         flow = self._flow(index) if self._flow else None
         if flow is not None:
             self._arrays.flow.upload(np.stack(flow).astype(np.float32), stream)
-        return fed.anything
+        return FrameControls(fed.anything, fed.budget)
 
-    def prepare(self, stream: Stream) -> None:
+    def enqueue_early(self, stream: Stream) -> None:
         """The frame's kernels that need its levels, but neither its channels nor its edge distance: ``early``."""
         for step in self.early:
             step.enqueue(stream)
 
-    def ask(self, frame: AnyFrame, slot: int, stream: Stream) -> None:
-        """Between ``prepare`` and ``enqueue``, where ``device_query`` is: find what takes part in this frame."""
-        assert self.device_query is not None
-        participation = self.device_query.enqueue(frame, self._fed, slot, stream)
+    def enqueue(self, frame: AnyFrame | None, slot: int, stream: Stream) -> None:
+        """The frame's other kernels: ``steps``, behind those of ``enqueue_early``.
+
+        Neither allocates nor waits, but for queries, which need the ``frame`` itself.
+        """
+        if self.device_query is not None:
+            assert frame is not None
+            self._enqueue_query(self.device_query, frame, slot, stream)
+        for step in self.steps:
+            step.enqueue(stream)
+
+    def _enqueue_query(self, query: DeviceQuery, frame: AnyFrame, slot: int, stream: Stream) -> None:
+        participation = query.enqueue(frame, self._fed, slot, stream)
         self._carry.ask(participation, self._fed.query_changed)
         self._emit.ask(participation)
         self._maps.ask(slot)
-        self._told[slot] = _Told(participation is not None, self.device_query.extras(self._fed))
-
-    def enqueue(self, stream: Stream) -> None:
-        """The frame's other kernels: ``steps``, behind ``prepare``. Neither allocates nor waits: it can be captured."""
-        for step in self.steps:
-            step.enqueue(stream)
+        self._told[slot] = _Told(participation is not None, query.extras(self._fed))
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
@@ -218,9 +218,9 @@ class Cascade:
         return {**warped, **own, **(self.device_query.channels() if self.device_query else {})}
 
     @property
-    def graph_key(self) -> tuple[int, int]:
-        """Tokens that there is room for, and LOD of the coarsest ones; see format_session.Selector."""
-        return self._readback.room, self._top
+    def graph_key(self) -> tuple[int, int] | None:
+        """Room for tokens, and LOD of the coarsest ones; None with queries. See format_session.Selector."""
+        return None if self.device_query else (self._readback.room, self._top)
 
     @property
     def flow(self) -> DeviceArray:
@@ -257,7 +257,7 @@ class Cascade:
 
     def _feed(self, fed: Fed, stream: Stream) -> None:
         arrays = self._arrays
-        arrays.fed.fill(int(fed.anything), stream)
+        arrays.feedback.fill(int(fed.anything), stream)
         arrays.bump.fill(0, stream)
         arrays.paid.fill(0, stream)
         if fed.gaze_moved:
@@ -278,7 +278,7 @@ def _conclusion(pixels: PixelState, arrays: Arrays, contented: int) -> NDArray[n
     """The struct Conclusion."""
     conclusion = np.zeros((), CONCLUSION)
     conclusion["frame"], conclusion["choice"] = pixels.frame.pointer, arrays.choice.pointer
-    conclusion["header"], conclusion["fed"] = arrays.header.pointer, arrays.fed.pointer
+    conclusion["header"], conclusion["feedback"] = arrays.header.pointer, arrays.feedback.pointer
     conclusion["contented"] = contented
     return conclusion
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from foveate.cuda.cascade.arrays import MAPS, Arrays
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.frame_input import SLOTS
 from foveate.cuda.query.device_query import DeviceQuery
 from foveate.cuda.state import GRID_CHANNELS, PixelState
 from foveate.pipeline.cascade.clusters import boundary
@@ -19,7 +20,6 @@ from foveate.pipeline.settings import Settings
 _COLOURS = ("red", "green", "blue")
 _PLANES = ("luma of cells", "Cb of cells", "Cr of cells")
 _MADE_FROM = {"boundary": "cluster_id"} | dict.fromkeys(("x", "y", *_COLOURS), "")
-_SLOTS = 2
 
 
 class Maps:
@@ -29,7 +29,7 @@ class Maps:
         self, memory: Memory, pixels: PixelState, arrays: Arrays, settings: Settings, device_query: DeviceQuery | None
     ) -> None:
         self._device_query = device_query
-        self._answers: list[dict[str, Map]] = [{} for _ in range(_SLOTS)]  # maps that the host makes, by slot
+        self._answers: list[dict[str, Map]] = [{} for _ in range(SLOTS)]  # maps that the host makes, by slot
         self._names = settings.maps
         self._pixels = pixels
         sources = _sources(pixels, arrays) | (device_query.channels() if device_query else {})
@@ -39,7 +39,7 @@ class Maps:
         self._copied = {name: sources[name] for name in sorted(wanted)}
         self._slots = [
             {name: memory.pinned(source.shape, np.float32) for name, source in self._copied.items()}
-            for _ in range(_SLOTS if self._copied else 0)
+            for _ in range(SLOTS if self._copied else 0)
         ]
         self._fixed = Temporal(pixels.geometry, settings.cache, frozenset())
 

@@ -14,10 +14,10 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.surfaces import Surface, SurfacePool
 from foveate.cuda.driver.tensors import DeviceTensor
+from foveate.cuda.frame_input import SLOTS
 from foveate.pipeline.selection import PATCH
 from foveate.pipeline.settings import Settings
 
-_SLOTS = 2
 _VALUES = PATCH * PATCH * 3  # of a patch
 _HEADER: Final = Struct(f"={len(HEADER.names or ())}i")
 
@@ -37,7 +37,7 @@ class Readback:
         self._device, self._memory, self._arrays = device, memory, arrays
         self._on_host, self._on_device = settings.patches, settings.device_patches
         self._pool = SurfacePool(device) if self._on_device else None
-        self._surfaces: list[Surface | None] = [None] * _SLOTS
+        self._surfaces: list[Surface | None] = [None] * SLOTS
         self.room = 0
         self.patches: DeviceArray | None = None  # uint8[room, PATCH, PATCH, 3]
         self._records: list[NDArray[np.uint8]] = []
@@ -65,7 +65,7 @@ class Readback:
     def _make_records(self, before: int) -> None:
         """Records for ``room`` tokens, which take over those for ``before`` tokens."""
         old, size = self._records, record_size(self.room)
-        self._records = [self._memory.pinned((size,), np.uint8) for _ in range(_SLOTS)]
+        self._records = [self._memory.pinned((size,), np.uint8) for _ in range(SLOTS)]
         here, there = offsets(self.room), offsets(before)
         self._columns = [(kind, here[name]) for name, kind in READ.items()]
         for new, record in zip(self._records, old, strict=False):
@@ -77,7 +77,7 @@ class Readback:
     def _make_sampled(self) -> None:
         """The same for patches."""
         old, shape = self._sampled, (self.room, PATCH, PATCH, 3)
-        self._sampled = [self._memory.pinned(shape, np.uint8) for _ in range(_SLOTS)]
+        self._sampled = [self._memory.pinned(shape, np.uint8) for _ in range(SLOTS)]
         for new, sampled in zip(self._sampled, old, strict=False):
             new[: len(sampled)] = sampled
 
@@ -115,6 +115,6 @@ class Readback:
 
     def free(self) -> None:
         """Let go of what is not in anybody's hands."""
-        self._surfaces = [None] * _SLOTS
+        self._surfaces = [None] * SLOTS
         if self._pool is not None:
             self._pool.close()

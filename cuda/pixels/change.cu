@@ -57,7 +57,7 @@ __device__ void note_noise(const Change& p, const FrameInput& in, int tile, int 
     *before = now;
     const int sum = __reduce_add_sync(0xffffu, (int)__vsadu4(now, 0) - (int)__vsadu4(then, 0));
     const int apart = __reduce_add_sync(0xffffu, (int)__vsadu4(now, then));
-    if (threadIdx.x || in.anew) return;
+    if (threadIdx.x || in.keyframe) return;
     atomicAdd(p.scratch + NOISE + min((2 * abs(sum) > apart ? 0 : apart) / 8, LEVELS - 1), 1);
 }
 
@@ -139,7 +139,7 @@ __device__ double histogram_distance(const Change& p) {
 }
 
 __device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed) {
-    if (in.anew) return in.anew;
+    if (in.keyframe) return in.keyframe;
     if (in.discontinuity) return DISCONTINUITY;
     if (changed >= p.cut_tiles && histogram_distance(p) >= p.cut_distance) return CUT;
     return p.state->since_keyframe + 1 >= (in.interval ? in.interval : p.interval) ? PERIODIC : NONE;
@@ -184,7 +184,7 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
         state.since_keyframe = keyframe ? 0 : state.since_keyframe + 1;
         state.budget = in.budget;
         state.moving = !state.forgets && changed > 0;
-        state.rests = !state.dirty_count && !in.fed && state.settled;
+        state.rests = !state.dirty_count && !in.feedback && state.settled;
     }
     __syncthreads();
     for (int i = threadIdx.x; i < SCRATCH; i += THREADS) p.scratch[i] = 0;
@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) change(Change p) {
     if (threadIdx.x < 4) p.motion[(row * 2 + threadIdx.x / 2) * p.tile_columns * 2 + column * 2 + threadIdx.x % 2] = 0;
     __syncthreads();
     if (threadIdx.x < 16) note_noise(p, in, tile, row, column);
-    const bool differs = __syncthreads_or(in.anew || tile_differs(p, in, row, column, bins));
+    const bool differs = __syncthreads_or(in.keyframe || tile_differs(p, in, row, column, bins));
     if (threadIdx.x < BINS && bins[threadIdx.x]) atomicAdd(p.scratch + HISTOGRAM + threadIdx.x, bins[threadIdx.x]);
     if (threadIdx.x == 0) {
         p.changed[tile] = p.written[tile] = differs;

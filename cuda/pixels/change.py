@@ -32,7 +32,7 @@ class Change:
         touched: DeviceArray,
         settings: ChangeSettings,
     ) -> None:
-        """``frame`` is the FRAME_INPUT on the device; ``before`` uint8[tiles, 64], ``scratch`` int32[SCRATCH].
+        """``frame`` is the FrameInput on the device; ``before`` uint8[tiles, 64], ``scratch`` int32[SCRATCH].
 
         ``touched`` is as for LocalChannels.
         """

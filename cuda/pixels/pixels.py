@@ -9,6 +9,7 @@ import numpy as np
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory, out_of_memory
 from foveate.cuda.driver.textures import MOST_LEVELS, Texture, texture_bytes
+from foveate.cuda.frame_input import FrameInput
 from foveate.cuda.pixels.change import SCRATCH, Change
 from foveate.cuda.pixels.channels import LocalChannels, channel_parameters
 from foveate.cuda.pixels.edge_distance import EdgeDistance
@@ -16,7 +17,7 @@ from foveate.cuda.pixels.layers import Layers
 from foveate.cuda.pixels.layout import LAYERS, stack_levels
 from foveate.cuda.pixels.leaf_errors import LeafErrors
 from foveate.cuda.pixels.write import Write
-from foveate.cuda.state import FRAME_INPUT, FRAME_STATE, GRID_CHANNELS, PixelState, PlaneLevels
+from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, PixelState, PlaneLevels
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry
@@ -24,7 +25,7 @@ from foveate.pipeline.settings import Settings
 
 
 class Pixels:
-    """The state of a stream of frames of one size and colour. ``frame`` takes the FRAME_INPUT of the next frame."""
+    """The state of a stream of frames of one size and colour. ``input`` takes the record of the next frame."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Pixels:
             undo.callback(self.rgb.free)
             self.stack = Texture(device, "the channel stack", geometry.level(level), LAYERS, stack_levels(level))
             undo.callback(self.stack.free)
-            self.frame = memory.array("frame input", (), FRAME_INPUT, stream)
+            self.input = FrameInput(memory, stream)
             self.state = _allocate(memory, geometry, colour, subsampled, stream)
             before = memory.array("blocks of the frame before", (*geometry.tiles, 64), np.uint8, stream)
             scratch = memory.array("change scratch", (SCRATCH,), np.int32, stream)
@@ -54,8 +55,8 @@ class Pixels:
             touched = memory.array("touched tiles", (shown.nbytes + 1,), np.int32, stream)
             parameters = channel_parameters(device, self.state, level, (self.rgb, self.stack), moved, shown, touched)
             self.steps = (
-                Change(device, self.state, self.frame, before, scratch, touched, settings.change),
-                Write(device, self.state, self.frame, level, moved),
+                Change(device, self.state, self.input.on_device, before, scratch, touched, settings.change),
+                Write(device, self.state, self.input.on_device, level, moved),
                 LeafErrors(device, self.state),
                 LocalChannels(device, self.state, parameters),
                 EdgeDistance(device, self.state),
@@ -63,11 +64,12 @@ class Pixels:
             self.layers = Layers(device, self.state, parameters)
             self._releasing = undo.pop_all()
 
-    def enqueue(self, stream: Stream) -> None:
-        """Compare the frame that ``frame`` tells of, write what changed, and rebuild what the Cascade reads.
+    def enqueue(self, slot: int, stream: Stream) -> None:
+        """Compare the frame in ``slot``, write what changed, and rebuild what the Cascade reads.
 
         The textures follow with ``layers.enqueue``, behind this on the same stream or beside the Cascade on another.
         """
+        self.input.upload(slot, stream)
         for step in self.steps:
             step.enqueue(stream)
 

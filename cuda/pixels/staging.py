@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.driver.program import Program
+from foveate.cuda.frame_input import SLOTS, InputPlanes
 from foveate.pipeline.frames import Frame, Plane
 from foveate.pipeline.geometry import TILE, Geometry, Mask
 from foveate.pipeline.native.change import changed_tiles, copy_tiles
@@ -24,8 +25,8 @@ _WHOLE: Final = 0.5
 class Staging:
     """The frame as it is on the host now, staged on the device; and page-locked memory for frames on their way."""
 
-    def __init__(self, device: Device, memory: Memory, frame: Frame, slots: int, stream: Stream) -> None:
-        """For frames of the kind of ``frame``, ``slots`` of them on their way at once."""
+    def __init__(self, device: Device, memory: Memory, frame: Frame, stream: Stream) -> None:
+        """For frames of the kind of ``frame``."""
         geometry, halved = Geometry(frame.width, frame.height), int(frame.subsampled)
         whole = frame.height, frame.width
         chroma = (frame.height + halved) >> halved, (frame.width + halved) >> halved
@@ -35,31 +36,30 @@ class Staging:
         self._pitches = [-(-shape[1] // _ALIGNMENT) * _ALIGNMENT for shape in self._shapes]
         sizes = [shape[0] * pitch for shape, pitch in zip(self._shapes, self._pitches, strict=True)]
         self._offsets = [0, sizes[0], sizes[0] + sizes[1]]
-        self._host = [memory.pinned((sum(sizes),), np.uint8) for _ in range(slots)]
-        self._lists = [memory.pinned((self._tiles[0] * self._tiles[1],), np.int32) for _ in range(slots)]
+        self._host = [memory.pinned((sum(sizes),), np.uint8) for _ in range(SLOTS)]
+        self._lists = [memory.pinned((self._tiles[0] * self._tiles[1],), np.int32) for _ in range(SLOTS)]
         self._device = memory.array("staged frame", (sum(sizes),), np.uint8, stream)
+        first, *chroma_planes = (self._device.pointer + offset for offset in self._offsets)
+        self._grey, self._colour = (
+            InputPlanes((first, *others), self._pitches, (1, 1, 1)) for others in ((0, 0), chroma_planes)
+        )
         self._program = Program(Path(__file__).with_name("fetch.cu"), device.architecture)
         self._kernel = self._program.kernel("fetch_tiles")
         self._before: tuple[Plane, ...] = ()
 
-    def bring(self, frame: Frame, slot: int, into: NDArray[np.void], stream: Stream) -> None:
-        """Enqueue the copy of what differs, and fill in the planes of a FRAME_INPUT.
+    def upload(self, frame: Frame, slot: int, stream: Stream) -> InputPlanes:
+        """Enqueue the copy of the tiles that differ, and return where the planes lie.
 
         The last copy from ``slot`` must have ended.
         """
         planes = planes_of(frame)
         mask = self._differing(planes)
         self._before = planes
-        into["planes"] = [
-            self._device.pointer + offset if plane < len(planes) else 0 for plane, offset in enumerate(self._offsets)
-        ]
-        into["pitches"] = self._pitches
-        into["steps"] = 1
-        into["wide"] = 0
         if mask.any():
             for plane, target, side in zip(planes, self._views(slot), self._sides, strict=False):
                 copy_tiles(plane, target, side, mask)
             self._send(mask, slot, len(planes), stream)
+        return self._colour if len(planes) == 3 else self._grey
 
     def _differing(self, planes: tuple[Plane, ...]) -> Mask:
         """bool[tiles]: those that are staged otherwise; all of them where most are."""

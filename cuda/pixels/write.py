@@ -21,7 +21,7 @@ class Write:
     def __init__(
         self, device: Device, state: PixelState, frame: DeviceArray, analysis_level: int, moved: DeviceArray
     ) -> None:
-        """``frame`` is the FRAME_INPUT on the device; ``moved`` float32 at the analysis level, where motion is left."""
+        """``frame`` is the FrameInput on the device; ``moved`` float32 at the analysis level, where motion is left."""
         geometry = state.geometry
         rows, columns = geometry.tiles
         self._blocks = min(rows * columns, _BLOCKS_PER_PROCESSOR * device.processors)

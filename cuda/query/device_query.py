@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.frame_input import SLOTS
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.query.pixel_attributes import PixelAttributes
 from foveate.cuda.query.relevance import Relevance
@@ -33,8 +34,6 @@ from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.query.terms import COEFFICIENTS, QueryTerms
 from foveate.pipeline.relevance.query_relevance import QueryRelevance
 from foveate.pipeline.relevance.stream_query import StreamQuery
-
-_SLOTS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,10 +86,10 @@ class DeviceQuery:
         self._pixel_attributes: PixelAttributes | None = None
         if plan.attributes:
             found = self._embeddings if self._own else None
-            self._pixel_attributes = PixelAttributes(memory, pixels, _SLOTS, stream, found)
+            self._pixel_attributes = PixelAttributes(memory, pixels, stream, found)
         self._ages = Cache(geometry.grid, (), (), settings.cache)
         self._read = (pixels.frame, pixels.changed, pixels.written, flow)
-        self._slots = [_slot(memory, self._read) for _ in range(_SLOTS)]
+        self._slots = [_slot(memory, self._read) for _ in range(SLOTS)]
         self._pending: list[_Pending] = []
         self._upload = memory.pinned(self._embeddings.shape, np.float32)
         self._relevance = Relevance(memory.device, geometry)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.frame_input import SLOTS
 from foveate.cuda.query.attributes import Attributes
 from foveate.cuda.query.background import BackgroundModel
 from foveate.cuda.state import PixelState
@@ -22,16 +23,14 @@ class PixelAttributes:
     ``found``, float32[COEFFICIENTS, grid], is laid out as vocabulary.py says; motion and sizes are not computed.
     """
 
-    def __init__(
-        self, memory: Memory, pixels: PixelState, slots: int, stream: Stream, found: DeviceArray | None = None
-    ) -> None:
+    def __init__(self, memory: Memory, pixels: PixelState, stream: Stream, found: DeviceArray | None = None) -> None:
         """``found`` is allocated unless given. Raises EngineError if the device is out of memory."""
         shape = COEFFICIENTS, *pixels.geometry.grid
         self.found = memory.array("attributes", shape, np.float32, stream) if found is None else found
         self._attributes = Attributes(memory.device, memory, pixels, self.found, stream)
         self._background = BackgroundModel(memory.device, memory, pixels, stream)
         shapes = shape, self._background.maps.shape
-        self._slots = [[memory.pinned(shape, np.float32) for shape in shapes] for _ in range(slots)]
+        self._slots = [[memory.pinned(shape, np.float32) for shape in shapes] for _ in range(SLOTS)]
 
     def enqueue(self, index: int, stream: Stream) -> None:
         """Update to frame ``index``, after its pixels. Not for a CUDA graph, as the index changes."""

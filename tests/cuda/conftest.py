@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from foveate.cuda import engine, format_session, host_selector
 from foveate.cuda.driver.device import Device, Stream, gpu_problem
 from foveate.cuda.driver.memory import DeviceArray, Memory
-from foveate.cuda.frames import empty_input
+from foveate.cuda.frame_input import FrameControls, FrameInput, InputPlanes
 from foveate.cuda.pixels.pixels import Pixels, _allocate
 from foveate.cuda.pixels.staging import Staging
 from foveate.cuda.query import pixel_attributes
@@ -29,6 +29,7 @@ from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import Settings
+from foveate.pipeline.spec.keyframes import Keyframe
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -70,18 +71,16 @@ class Feeder:
     def __init__(self, device: Device, memory: Memory, stream: Stream, frame: Frame, settings: Settings) -> None:
         geometry = Geometry(frame.width, frame.height)
         self.pixels = Pixels(device, geometry, frame.colour, frame.subsampled, settings, stream)
-        self._staging = Staging(device, memory, frame, 1, stream)
+        self._staging = Staging(device, memory, frame, stream)
         self._stream = stream
         self._count = 0
 
-    def feed(self, frame: Frame, fed: bool = False) -> None:
+    def feed(self, frame: Frame, feedback: bool = False) -> None:
         """Bring the frame over and do all pixel work on it."""
-        given = empty_input()
-        self._staging.bring(frame, 0, given, self._stream)
-        given["number"], given["anew"] = self._count, int(self._count == 0)
-        given["discontinuity"], given["fed"] = frame.discontinuity, fed
-        self.pixels.frame.upload(given, self._stream)
-        self.pixels.enqueue(self._stream)
+        planes = self._staging.upload(frame, 0, self._stream)
+        kind = Keyframe.NONE if self._count else Keyframe.FIRST
+        self.pixels.input.write(0, planes, self._count, kind, frame.discontinuity, FrameControls(feedback), None)
+        self.pixels.enqueue(0, self._stream)
         self.pixels.layers.enqueue(self._stream)
         self._stream.synchronize()
         self._count += 1
@@ -108,15 +107,24 @@ class HostDriver(ModuleType):
     Error = type("Error", (Exception,), {})
     MemoryError = type("MemoryError", (Error,), {})
 
+    _sizes: ClassVar[dict[int, int]] = {}  # of the allocations that were not freed, by address
+
+    @classmethod
+    def held(cls) -> int:
+        """Bytes that are allocated."""
+        return sum(cls._sizes.values())
+
     class _Block:
         def __init__(self, size: int) -> None:
             self._bytes = np.empty(size, np.uint8)
+            HostDriver._sizes[int(self)] = size
 
         def __int__(self) -> int:
             return int(self._bytes.ctypes.data)
 
         def free(self) -> None:
             self._bytes[:] = 0xA5  # whoever reads it later shall notice
+            del HostDriver._sizes[int(self)]
 
     class _Pinned(np.ndarray[Any, Any]):
         def free(self) -> None:
@@ -185,25 +193,23 @@ class PixelsOfCpu:
         self._memory = Memory(device)
         self.state = _allocate(self._memory, geometry, colour, subsampled, stream)
         self._interval = Feedback()
-        self._given: NDArray[np.void] = np.zeros(())
         updates = upload(self._frames(), settings.change, self._interval)
         self._states = pyramid(updates, plan_stream(settings), 1)
-        self.frame = self
+        self.input = FrameInput(self._memory, stream)
         self.layers = SimpleNamespace(enqueue=lambda stream: None)
 
     def _frames(self) -> Iterator[Frame]:
         while True:
             yield PixelsOfCpu.brought
 
-    def copy_from(self, given: NDArray[np.void], stream: Any) -> None:
-        self._given = given.copy()
-
-    def enqueue(self, stream: Any) -> None:
-        self._interval.keyframe_interval = int(self._given["interval"]) or None
+    def enqueue(self, slot: int, stream: Any) -> None:
+        self.input.upload(slot, stream)
+        record = self.input.on_device.download(stream)
+        self._interval.keyframe_interval = int(record["interval"]) or None
         PixelsOfCpu.latest = state = next(self._states)
-        anew = KEYFRAMES[int(self._given["anew"])]
+        kind = KEYFRAMES[int(record["keyframe"])]
         leave(
-            self.state, state if anew is None else replace(state, update=replace(state.update, keyframe=anew)), stream
+            self.state, state if kind is None else replace(state, update=replace(state.update, keyframe=kind)), stream
         )
 
     def free(self) -> None:
@@ -262,7 +268,7 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     monkeypatch.setattr(engine, "Device", NoDevice)
     monkeypatch.setattr(format_session, "Event", NoDevice)
     monkeypatch.setattr(format_session, "Pixels", PixelsOfCpu)
-    monkeypatch.setattr(format_session, "Staging", lambda *_: SimpleNamespace(bring=bring))
+    monkeypatch.setattr(format_session, "Staging", lambda *_: SimpleNamespace(upload=bring))
     monkeypatch.setattr(format_session, "captured", lambda *_: None)
     monkeypatch.setattr(pixel_attributes, "Attributes", AttributesOfCpu)
     monkeypatch.setattr(pixel_attributes, "BackgroundModel", BackgroundOfCpu)
@@ -270,5 +276,6 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     return False
 
 
-def bring(frame: Frame, *_: Any) -> None:
+def bring(frame: Frame, *_: Any) -> InputPlanes:
     PixelsOfCpu.brought = frame
+    return InputPlanes((0, 0, 0), (0, 0, 0), (0, 0, 0))

@@ -17,6 +17,7 @@ from foveate.cuda.cascade import flow_reference
 from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
+from foveate.cuda.frame_input import FrameControls
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState, PlaneLevels
 from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.cascade.feedback import Feedback
@@ -68,7 +69,7 @@ class Loaded:
         arrays += [self._memory.array("level", level.shape, np.float32, self._stream) for level in plane.coarse]
         return PlaneLevels(plane.base, tuple(arrays))
 
-    def load(self, state: State, fed: bool, budget: int) -> None:
+    def load(self, state: State, controls: FrameControls) -> None:
         """Bring everything over."""
         pixels, update = self.pixels, state.update
         for ours, theirs in zip(pixels.planes, state.levels.planes, strict=True):
@@ -89,9 +90,9 @@ class Loaded:
         frame["dirty_count"] = update.written.sum()
         frame["keyframe"] = KEYFRAMES.index(update.keyframe)
         frame["forgets"] = update.forgets
-        frame["rests"] = frame["settled"] and not fed and not update.written.any()
+        frame["rests"] = frame["settled"] and not controls.feedback and not update.written.any()
         frame["noise"] = update.noise
-        frame["budget"] = budget
+        frame["budget"] = controls.budget or 0
         pixels.frame.upload(frame, self._stream)
         self.number += 1
 
@@ -144,14 +145,12 @@ class Pair:
             arguments = self._device, self._loaded.pixels, self._plan, self.ours, self._stream
             flow = (lambda _: self._flow) if self._given else None
             self.cascade = Cascade(*arguments, flow=flow, debt=self._debt)
-        fed = self.cascade.begin(state.update.frame.index, self._stream)
-        self._loaded.load(state, fed, self.cascade.budget)
-        self.cascade.prepare(self._stream)
-        if self.cascade.device_query is not None:
-            self.cascade.ask(state.update.frame, slot, self._stream)
-        self.cascade.enqueue(self._stream)
+        frame = state.update.frame
+        self._loaded.load(state, self.cascade.begin(frame.index, self._stream))
+        self.cascade.enqueue_early(self._stream)
+        self.cascade.enqueue(frame, slot, self._stream)
         self.cascade.fetch(slot, self._stream)
-        return state.update.frame
+        return frame
 
     def _finish(self, frame: Frame, slot: int, theirs: Selection) -> tuple[Selection, Selection]:
         assert self.cascade is not None

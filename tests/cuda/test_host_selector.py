@@ -28,6 +28,7 @@ from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.text.boxes import Box
+from tests.cuda.conftest import HostDriver
 
 EQUAL = 0.99
 """Share of tokens on a card: its maps differ in their last bits, which moves tokens at the cut (see test_pixels)."""
@@ -193,21 +194,38 @@ def test_sizes_change_and_pictures_rest(memory: str, card: bool) -> None:
     assert len(chosen[10])  # also of a picture that rests, pixels are read
 
 
-def test_the_next_frame_is_at_work_while_one_is_chosen(samples: Path, card: bool) -> None:
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_the_next_frame_is_at_work_while_one_is_chosen(lockstep: bool, samples: Path, card: bool) -> None:
+    """But in lockstep, where each frame is answered before the next one is asked for."""
     order: list[str] = []
 
-    class Watched(CudaEngine):
-        def pyramid(self, updates: Any) -> Iterator[Any]:
-            for arrived in super().pyramid(updates):
-                order.append(f"work on {arrived.frame.index}")
-                yield arrived
+    def frames() -> Iterator[Frame]:
+        for frame in read(samples / "tree.mp4", 4):
+            order.append(f"work on {frame.index}")
+            yield frame
 
     settings = Settings.model_validate({"allocation": {"strategy": "soft"}})
-    for selection in steps(Watched(plan_stream(settings), Feedback()), read(samples / "tree.mp4", 4)):
-        order.append(f"tokens of {selection.index}")
+    engine = CudaEngine(plan_stream(settings), Feedback(), lockstep=lockstep)
+    for step in engine.cascade(engine.pyramid(engine.upload(frames()))):
+        order.append(f"tokens of {step.selection.index}")
     begun, chosen = ([order.index(f"{what} {frame}") for frame in range(4)] for what in ("work on", "tokens of"))
-    assert all(begun[frame + 1] < chosen[frame] for frame in range(3))
+    assert all((begun[frame + 1] > chosen[frame]) == lockstep for frame in range(3))
     assert all(chosen[frame] < begun[frame + 2] for frame in range(2))
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_memory_of_earlier_sizes_is_freed(lockstep: bool, card: bool) -> None:
+    """As soon as the next frame's tokens are there; and all of it at the end."""
+    if card:
+        pytest.skip("other streams of the process have memory on the card too")
+    held = []
+    settings = Settings.model_validate({"allocation": {"strategy": "adaptive"}, "budget": 8})
+    engine = CudaEngine(plan_stream(settings), Feedback(), lockstep=lockstep)
+    frames = [*moving((70, 130), 4, 0), *moving((32, 32), 4, 4), *moving((70, 130), 4, 8)]
+    for _ in engine.cascade(engine.pyramid(engine.upload(iter(frames)))):
+        held.append(HostDriver.held())
+    assert HostDriver.held() == 0
+    assert held[2] == held[1] == held[10] == held[11] > held[6] > 0
 
 
 @pytest.mark.parametrize("patches", [True, False])

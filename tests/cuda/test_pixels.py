@@ -184,5 +184,5 @@ def test_a_frame_rests_only_where_the_cascade_says_so(feeder: Make, stream: Stre
     rig.pixels.state.frame.upload(state, stream)
     rig.feed(first)
     assert rig.pixels.state.frame.download(stream)["rests"] == 1
-    rig.feed(first, fed=True)
+    rig.feed(first, feedback=True)
     assert rig.pixels.state.frame.download(stream)["rests"] == 0

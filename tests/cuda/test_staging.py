@@ -7,7 +7,7 @@ import pytest
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
-from foveate.cuda.frames import empty_input
+from foveate.cuda.frame_input import InputPlanes
 from foveate.cuda.pixels import staging
 from foveate.cuda.pixels.staging import Staging
 from foveate.pipeline.frames import Frame
@@ -15,11 +15,11 @@ from foveate.pipeline.frames import Frame
 pytestmark = pytest.mark.gpu
 
 
-def staged(memory_of: Staging, given: np.ndarray[Any, Any], frame: Frame, stream: Stream) -> list[np.ndarray[Any, Any]]:
+def staged(memory_of: Staging, where: InputPlanes, frame: Frame, stream: Stream) -> list[np.ndarray[Any, Any]]:
     """The planes of ``frame`` as they lie on the device."""
     pixels = memory_of._device.download(stream)
     found = []
-    for plane, at, pitch in zip(staging.planes_of(frame), given["planes"], given["pitches"], strict=False):
+    for plane, at, pitch in zip(staging.planes_of(frame), where.pointers, where.pitches, strict=False):
         rows, columns = plane.shape
         start = int(at) - memory_of._device.pointer
         found.append(pixels[start : start + rows * pitch].reshape(rows, pitch)[:, :columns])
@@ -48,10 +48,9 @@ def test_only_tiles_that_differ_cross_the_bus(
             plane = planes[rng.integers(len(planes))]
             plane[rng.integers(plane.shape[0]), rng.integers(plane.shape[1])] ^= 1
         frame = Frame(index, index / 25, planes[0], (planes[1], planes[2]) if chroma else None)
-        place = place or Staging(device, memory, frame, 2, stream)
-        given = empty_input()
-        place.bring(frame, index % 2, given, stream)
-        for found, plane in zip(staged(place, given, frame, stream), planes, strict=True):
+        place = place or Staging(device, memory, frame, stream)
+        where = place.upload(frame, index % 2, stream)
+        for found, plane in zip(staged(place, where, frame, stream), planes, strict=True):
             assert np.array_equal(found, plane), index
     tiles = -(-height // 32) * -(-width // 32)
     assert crossed[0] == tiles
