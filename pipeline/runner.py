@@ -48,9 +48,10 @@ class Runner:
     ) -> None:
         if not threads or not all(threads):
             raise ValueError("each thread must have at least one stage, and there must be at least one thread")
-        self._queues = [BoundedQueue(stages[-1].depth) for stages in threads]
         self._clocks = [[StageClock(stage.name) for stage in stages] for stages in threads]
         self._flight = None if in_flight is None else BoundedQueue(in_flight)  # holds a mark for each item on its way
+        self._out = _Outlet(threads[-1][-1].depth, self._flight)
+        self._queues = [*(BoundedQueue(stages[-1].depth) for stages in threads[:-1]), self._out]
         everything = self._queues if self._flight is None else [*self._queues, self._flight]
         self._failures = _Failures(everything, interrupt)
         crew = [self._thread(position, stages) for position, stages in enumerate(threads)]
@@ -65,7 +66,7 @@ class Runner:
         self._started = True
         try:
             self._crew.start()
-            while (item := self._queues[-1].get()) is not END:
+            while (item := self._out.get()) is not END:
                 yield item
                 del item
                 if self._flight is not None:
@@ -75,6 +76,12 @@ class Runner:
         finally:
             self._crew.end()
         self._failures.throw()
+
+    def drain(self) -> None:
+        """Run to the end, in place of iterating: what the last stage yields ends in its thread. Raises as ``iter``."""
+        self._out.keeps = False
+        for _ in self:
+            pass
 
     def cancel(self) -> None:
         """Tell all stages to end, without waiting. From any thread, any number of times."""
@@ -112,6 +119,24 @@ class Runner:
         # Daemon, so that a decoder that never returns cannot keep the process from ending.
         name = "foveate-" + "-".join(stage.name for stage in stages)
         return threading.Thread(target=work.run, name=name, daemon=True)
+
+
+class _Outlet(BoundedQueue):
+    """What the caller gets. Where the caller takes nothing, no other thread needs to be woken for each item."""
+
+    def __init__(self, depth: int, flight: BoundedQueue | None) -> None:
+        super().__init__(depth)
+        self.keeps = True  # False: items end here
+        self._flight = flight
+
+    def put(self, item: Any) -> None:
+        """Append ``item``, or let it end. Raises Cancelled."""
+        if self.keeps:
+            super().put(item)
+        elif self._cancelled:
+            raise Cancelled
+        elif self._flight is not None:
+            self._flight.get()
 
 
 class _Failures:

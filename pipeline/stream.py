@@ -263,6 +263,15 @@ class Stream(Steering):
         self._frame, selection = next(self._steps)
         return selection
 
+    def drain(self) -> None:
+        """Read on to the end, for streams of which only sinks take the Selections: cheaper than an empty loop."""
+        if self._steps is None:
+            self._steps = iter(())
+            self._runner.drain()
+        else:
+            for _ in self._steps:
+                pass
+
     def __aiter__(self) -> AsyncGenerator[Selection]:
         """The Selections for ``async for``: they are waited for in a thread, while the event loop goes on.
 

@@ -6,6 +6,8 @@ import time
 from array import array
 from dataclasses import dataclass
 
+_BRIEF = 1e-4  # seconds: a turn so short is counted as computed, without asking for the thread's processor time
+
 RECENT = 4096  # percentiles are over this many latest items: bounded memory for streams without an end
 
 
@@ -64,16 +66,33 @@ class Turns:
 
     def __init__(self) -> None:
         self._clock: StageClock | None = None
-        self._since = self._since_cpu = 0.0
+        self._since = time.perf_counter()
+        self._cpu = time.thread_time()  # when it was last read
+        self._counted = 0.0  # processor time that was counted since, unread
 
     def give(self, clock: StageClock | None) -> float:
         """From now on time is ``clock``'s; None: nobody's. Returns now, in seconds."""
-        now, cpu, last = time.perf_counter(), time.thread_time(), self._clock
+        now, last = time.perf_counter(), self._clock
+        busy = now - self._since
+        cpu = self._computed(busy)
         if last is not None:
-            last.busy += now - self._since
-            last.busy_cpu += cpu - self._since_cpu
-        self._clock, self._since, self._since_cpu = clock, now, cpu
+            last.busy += busy
+            last.busy_cpu += cpu
+        self._clock, self._since = clock, now
         return now
+
+    def _computed(self, busy: float) -> float:
+        """Processor time of a turn of so many seconds. Reading it is a system call, which a brief turn is not worth.
+
+        What was counted too much in brief turns is missing in the next long one, so sums stay right.
+        """
+        if busy < _BRIEF:
+            self._counted += busy
+            return busy
+        read = time.thread_time()
+        spent, self._cpu = read - self._cpu - self._counted, read
+        self._counted = max(0.0, -spent)
+        return max(0.0, spent)
 
 
 def percentile(ordered: list[float], percent: int) -> float:

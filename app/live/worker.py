@@ -10,14 +10,36 @@ from typing import Any
 from foveate.app.live.latency import Latencies
 from foveate.app.live.state_log import StateLog
 from foveate.app.tally import Tally
+from foveate.pipeline.frames import FrameView
 from foveate.pipeline.live.status import Status
-from foveate.pipeline.selection import Selection
+from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.stream import Stream, open_stream
 
-_GLANCE = 0.5  # seconds between checks during a pause whether to stop
+
+class _Progress:
+    """The last sink of a source: counts its frames, and holds them up during a pause."""
+
+    needs_patches = needs_heat = False
+
+    def __init__(self, tally: Tally, latencies: Latencies, running: threading.Event) -> None:
+        self._tally, self._latencies, self._running = tally, latencies, running
+
+    def open(self, header: Header) -> None:
+        """Nothing to open."""
+
+    def write(self, frame: FrameView, selection: Selection) -> None:
+        """Count one frame; wait while ``running`` is cleared."""
+        self._tally.add(selection)
+        latency = selection.extras.get("latency")
+        if latency is not None:
+            self._latencies.add(latency)
+        self._running.wait()
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 class SourceWorker:
@@ -42,10 +64,11 @@ class SourceWorker:
         self.changed: dict[str, Any] = {}  # settings changed since the start, by name
         self.status = Status(shown(address))
         self._address, self._sinks = address, sinks
-        self._ended = ended
         self._stop = threading.Event()
         self._running = threading.Event()  # cleared: paused
         self._running.set()
+        self._progress = _Progress(self.tally, self.latencies, self._running)
+        self._ended = ended
         self._thread = threading.Thread(target=self._run, name=f"foveate-worker-{number}", daemon=True)
 
     def start(self) -> None:
@@ -98,29 +121,14 @@ class SourceWorker:
     def _run(self) -> None:
         try:
             source = partial(open_stream, self._address, self.settings, expect="live")
-            with source(sinks=self._sinks, listener=self._listen) as stream:
+            with source(sinks=[*self._sinks, self._progress], listener=self._listen) as stream:
                 self.stream = stream
-                self._read(stream)
+                if not self._stop.is_set():
+                    stream.drain()
         except BaseException as error:  # noqa: BLE001 - the main thread tells it
             self.error = error
         finally:
             self._ended()
-
-    def _read(self, stream: Stream) -> None:
-        if self._stop.is_set():
-            return
-        for selection in stream:
-            self._count(selection)
-            while not self._running.wait(_GLANCE):
-                pass
-            if self._stop.is_set():
-                return
-
-    def _count(self, selection: Selection) -> None:
-        self.tally.add(selection)
-        latency = selection.extras.get("latency")
-        if latency is not None:
-            self.latencies.add(latency)
 
     def _listen(self, status: Status) -> None:
         self.status = status

@@ -372,6 +372,62 @@ def test_the_times_say_which_stage_is_slow() -> None:
     assert output.busy < 0.1
 
 
+def working(seconds: float) -> Body:
+    """Computes for so long, by the thread's processor time."""
+
+    def body(upstream: Iterator[Any]) -> Iterator[Any]:
+        for item in upstream:
+            begin = time.thread_time()
+            while time.thread_time() - begin < seconds:
+                pass
+            yield item
+
+    return body
+
+
+@pytest.mark.parametrize("seconds", [0.00002, 0.0004])
+def test_processor_time_of_stages_that_share_a_thread(seconds: float) -> None:
+    """Of brief turns, which are not measured one by one, as of long ones; what sleeps has none."""
+    stages = [Stage("decode", Probe(400)), Stage("work", working(seconds)), Stage("sleep", slow(0.0005))]
+    runner = Runner([stages])
+    runner.drain()
+    decode, work, sleep = runner.report()
+    assert 0.9 * 400 * seconds <= work.busy_cpu <= 400 * (seconds + 0.0001)
+    assert decode.busy_cpu < 0.02
+    assert sleep.busy_cpu < 0.5 * sleep.busy
+
+
+@pytest.mark.parametrize("in_flight", [None, 2])
+def test_where_the_caller_takes_nothing_all_runs_to_the_end(in_flight: int | None) -> None:
+    probe, seen = Probe(500), []
+
+    def note(upstream: Iterator[Any]) -> Iterator[Any]:
+        for item in upstream:
+            seen.append(item)
+            yield item
+
+    runner = Runner(alone(Stage("decode", probe), Stage("note", note)), in_flight)
+    runner.drain()
+    assert seen == list(range(500))
+    assert probe.closed_by is not None
+
+
+def test_an_error_ends_a_runner_from_which_nothing_is_taken() -> None:
+    with (
+        pytest.raises(LookupError),
+        Runner(alone(Stage("a", Probe()), Stage("b", failing(LookupError(), 9)))) as runner,
+    ):
+        runner.drain()
+
+
+def test_a_runner_from_which_nothing_is_taken_can_be_cancelled() -> None:
+    probe = Probe()
+    runner = Runner(alone(Stage("decode", probe), Stage("same", same)), 2)
+    threading.Timer(0.05, runner.cancel).start()
+    runner.drain()
+    assert probe.closed_by is not None
+
+
 def test_the_times_can_be_read_while_running() -> None:
     with Runner(alone(Stage("decode", Probe()), Stage("same", same))) as runner:
         items = iter(runner)
