@@ -116,6 +116,11 @@ class Context:
         return self._overflow
 
     @property
+    def held(self) -> int:
+        """Groups whose patches are in memory: of those yet to be sent, at most twice the live ones."""
+        return sum(len(part.number) for part in self._parts.values())
+
+    @property
     def live(self) -> Given:
         """The groups that still count."""
         return self._state.live

@@ -60,14 +60,17 @@ class Conversation:
     let the context's limit be less. Positions go on as they were until they would pass the model's context; then all
     that is left is moved together, piece by piece, so that they stay bounded. Tokens then lie nearer to each other than
     when they were read.
+
+    ``cache`` is the key-value cache. ``prompt`` holds the tokens in it, and the last token of the latest answer, which
+    is not in it yet; None before the first turn.
     """
 
     def __init__(self, reader: Reader, context: Context | None = None, tokens: int | None = None) -> None:
-        self._reader, self._model = reader, reader._model
+        self._reader, self._model = reader, reader.model
         self._context, self._tokens = context, tokens
-        self._prompt: Prompt | None = None  # all that is in the cache, and the last token of the latest answer
+        self.prompt: Prompt | None = None
         self._marks = _Marks(*[torch.empty(0, dtype=torch.int64)] * 3)
-        self._cache: Any = DynamicCache(config=self._model.config)
+        self.cache: Any = DynamicCache(config=self._model.config)
         self._pictures = self._turns = 0
         self._over = False  # a turn failed that cannot be taken back
         self._latest: tuple[list[tuple[Part, Groups]], NDArray[np.int64], int] | None = None
@@ -76,7 +79,7 @@ class Conversation:
         if context is not None and context.merge != reader.merge:
             raise ValueError(f"the model merges {reader.merge}x{reader.merge} tokens, and the context {context.merge}")
         if context is not None or tokens is not None:
-            check_droppable(self._model, self._cache)
+            check_droppable(self._model, self.cache)
 
     @property
     def context(self) -> Context:
@@ -88,7 +91,12 @@ class Conversation:
     @property
     def tokens(self) -> int:
         """Language-model tokens that the model holds."""
-        return 0 if self._prompt is None else self._prompt.ids.shape[1]
+        return 0 if self.prompt is None else self.prompt.ids.shape[1]
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """Numbers of the groups that the model holds, as in Given: int64[G]."""
+        return np.asarray(self._marks.number[self._marks.number != _TEXT])
 
     def ask(self, selections: Sequence[Selection], text: str, **how: Any) -> str:
         """The answer to ``text``, with ``selections`` as new pictures; there may be none."""
@@ -107,12 +115,12 @@ class Conversation:
         how = defaults | how
         parts = self._parts(selections)
         self._drop_dead()
-        turn, features = self._reader._turn([part.selection for part in parts], text, self._prompt)
+        turn, features = self._reader.turn([part.selection for part in parts], text, self.prompt)
         self._make_room(turn, how["max_new_tokens"])
-        before, whole = self.tokens, joined(self._prompt, turn)
+        before, whole = self.tokens, joined(self.prompt, turn)
         frames = [(part, Groups.of(part.selection, self._reader.merge)) for part in parts]
         marks = self._marks + self._marked(turn, frames)
-        inputs = self._reader._inputs(whole, features) | {self._reader._cache_name: self._cache}
+        inputs = self._reader.inputs_of(whole, features) | {self._reader.cache_name: self.cache}
         self._latest = frames, turn.types[0].nonzero()[:, 0].numpy() + before, whole.ids.shape[1]
         yield from self._generate(whole, marks, inputs, how)
 
@@ -164,7 +172,7 @@ class Conversation:
                 "ask about fewer frames, or give each a smaller budget"
             )
         bounded = self._tokens is not None or self._context is not None
-        if bounded and context and self._prompt is not None and self._prompt.next + turn.next + answer > context:
+        if bounded and context and self.prompt is not None and self.prompt.next + turn.next + answer > context:
             self._close_gaps()
 
     def _drop_text(self, new: int, answer: int, limit: int) -> None:
@@ -186,19 +194,19 @@ class Conversation:
 
     def _keep(self, kept: torch.Tensor) -> None:
         """Of the prompt and the cache, which lacks the prompt's last token; ``kept`` is bool[L]."""
-        if self._prompt is None or bool(kept.all()):
+        if self.prompt is None or bool(kept.all()):
             return
-        keep(self._cache, kept[:-1].nonzero()[:, 0])
-        ids, positions, types = (each[..., kept] for each in self._prompt)
+        keep(self.cache, kept[:-1].nonzero()[:, 0])
+        ids, positions, types = (each[..., kept] for each in self.prompt)
         if positions.ndim == 3:
             positions[0] = torch.arange(positions.shape[-1])  # the token's number; it tells nothing of places
-        self._prompt, self._marks = Prompt(ids, positions, types), self._marks.of(kept)
+        self.prompt, self._marks = Prompt(ids, positions, types), self._marks.of(kept)
 
     def _close_gaps(self) -> None:
-        assert self._prompt is not None
-        moved, shift = closed(self._prompt, self._marks.picture)
-        move(self._model, self._cache, shift[:-1])
-        self._prompt = moved
+        assert self.prompt is not None
+        moved, shift = closed(self.prompt, self._marks.picture)
+        move(self._model, self.cache, shift[:-1])
+        self.prompt = moved
 
     def _marked(self, turn: Prompt, frames: Sequence[tuple[Part, Groups]]) -> _Marks:
         each = self._reader.merge**2
@@ -213,7 +221,7 @@ class Conversation:
 
     def _generate(self, whole: Prompt, marks: _Marks, inputs: dict[str, Any], how: dict[str, Any]) -> Iterator[str]:
         stop = _Stop()
-        pieces = TextIteratorStreamer(self._reader._tokenizer, skip_prompt=True, skip_special_tokens=True)
+        pieces = TextIteratorStreamer(self._reader.tokenizer, skip_prompt=True, skip_special_tokens=True)
         found: list[Any] = []
 
         def work() -> None:
@@ -243,15 +251,15 @@ class Conversation:
         """Drop what a turn that failed has left in the cache."""
         held = max(0, self.tokens - 1)
         if held == 0:
-            self._cache = DynamicCache(config=self._model.config)
-        elif self._cache.get_seq_length() > held and not droppable(self._model, self._cache):
+            self.cache = DynamicCache(config=self._model.config)
+        elif self.cache.get_seq_length() > held and not droppable(self._model, self.cache):
             self._over = True
             error.add_note("this turn failed and cannot be undone: start a new conversation")
-        elif self._cache.get_seq_length() > held:
-            keep(self._cache, torch.arange(held))
+        elif self.cache.get_seq_length() > held:
+            keep(self.cache, torch.arange(held))
 
     def _end_turn(self, whole: Prompt, marks: _Marks, said: torch.Tensor) -> None:
-        self._prompt = joined(whole, _text(whole, said))
+        self.prompt = joined(whole, _text(whole, said))
         nothing = torch.full(said.shape[1:], _TEXT)
         self._marks = marks + _Marks(nothing, nothing, torch.full_like(nothing, self._turns))
         self._turns += 1

@@ -32,10 +32,10 @@ class Gemma4Tower(Tower):
     def __init__(self, model: Any) -> None:
         """Raises ValueError, in one line, for a model that does not fit."""
         self._model = model
-        self._visual = model.model.vision_tower
-        if self._visual is None:
+        self.visual = model.model.vision_tower
+        if self.visual is None:
             raise ValueError("this Gemma 4 has no vision tower, and can be asked about text alone")
-        config = self._visual.config
+        config = self.visual.config
         self.patch, self.frames, self.merge = int(config.patch_size), 1, int(config.pooling_kernel_size)
         self.computes_boundaries = self.windows = False
 
@@ -76,7 +76,7 @@ class Gemma4Tower(Tower):
 
     def run(self, rows: torch.Tensor, grid: torch.Tensor, keywords: Mapping[str, torch.Tensor]) -> Any:
         """The tower's output for rows, counts and keywords as ``inputs`` gives them."""
-        visual, at, shown = self._visual, keywords["position_ids"], keywords.get("shown")
+        visual, at, shown = self.visual, keywords["position_ids"], keywords.get("shown")
         nowhere = torch.full(at.shape[:2], True, device=at.device)
         beyond = ~nowhere if shown is None else ~shown
         patches = visual.patch_embedder(rows[keywords["order"]], at.new_zeros(at.shape, dtype=torch.int64), nowhere)
@@ -93,7 +93,7 @@ class Gemma4Tower(Tower):
 
     def _positions(self, at: torch.Tensor) -> torch.Tensor:
         """Of the table, at places [B, N, 2]: the entry there, or what lies between two. [B, N, D]."""
-        table = self._visual.patch_embedder.position_embedding_table
+        table = self.visual.patch_embedder.position_embedding_table
         low = at.floor()
         share = (at - low).to(table.dtype)
         last = table.shape[1] - 1

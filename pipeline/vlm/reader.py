@@ -31,13 +31,13 @@ class Reader:
     """
 
     def __init__(self, model: Any, processor: Any, *, exact: bool = True, stamp: str = "<{:.1f} seconds>") -> None:
-        self._model = model
+        self.model = model
         self._processor = processor
-        self._tokenizer = getattr(processor, "tokenizer", processor)
+        self.tokenizer = getattr(processor, "tokenizer", processor)
         self._tower = Tower(model)
         self._exact = exact
         self._stamp = stamp
-        self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+        self.cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
     @property
     def merge(self) -> int:
@@ -47,17 +47,17 @@ class Reader:
     @property
     def context_length(self) -> int | None:
         """Tokens that the model can attend to, by its configuration; None where that does not tell."""
-        return getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
 
     @property
     def forgets(self) -> bool:
         """Whether conversations can drop what is obsolete from the key-value cache."""
-        return droppable(self._model, DynamicCache(config=self._model.config))
+        return droppable(self.model, DynamicCache(config=self.model.config))
 
     def length(self, text: str, pictures: int = 0) -> int:
         """Language-model tokens of a first turn with ``text`` and so many ``pictures``, without their groups."""
-        ids = self._tokenizer(self._rendered([self._question([_LATE] * pictures, text)]), add_special_tokens=False)
-        return len(ids["input_ids"]) + pictures * (sum(map(len, marks(self._model))) - 1)
+        ids = self.tokenizer(self._rendered([self._question([_LATE] * pictures, text)]), add_special_tokens=False)
+        return len(ids["input_ids"]) + pictures * (sum(map(len, marks(self.model))) - 1)
 
     def inputs(self, selections: Sequence[Selection], text: str) -> dict[str, Any]:
         """What ``model(...)`` and ``model.generate(...)`` take, for one turn of a user.
@@ -65,8 +65,8 @@ class Reader:
         Raises ValueError for Selections without patches or of another ``merge``, and for a prompt that exceeds the
         model's context.
         """
-        prompt, features = self._turn(selections, text)
-        return self._inputs(prompt, features)
+        prompt, features = self.turn(selections, text)
+        return self.inputs_of(prompt, features)
 
     def ask(self, selections: Sequence[Selection], text: str, **how: Any) -> str:
         """The answer to ``text`` about ``selections``. ``how`` goes to ``generate``, such as ``max_new_tokens``."""
@@ -85,24 +85,24 @@ class Reader:
         """
         return Conversation(self, context, tokens)
 
-    def _turn(self, selections: Sequence[Selection], text: str, before: Prompt | None = None) -> tuple[Prompt, Any]:
+    def turn(self, selections: Sequence[Selection], text: str, before: Prompt | None = None) -> tuple[Prompt, Any]:
         """One turn's prompt behind ``before``, and the features of its pictures."""
         frames = [Groups.of(selection, self._tower.merge) for selection in selections]
         question = self._question([selection.time for selection in selections], text)
         rendered = self._rendered([question]) if before is None else self._continued(question, int(before.ids[0, -1]))
-        ids = self._tokenizer(rendered, add_special_tokens=False)["input_ids"]
-        return prompt_of(self._model, ids, frames), self._features(selections, frames)
+        ids = self.tokenizer(rendered, add_special_tokens=False)["input_ids"]
+        return prompt_of(self.model, ids, frames), self._features(selections, frames)
 
     def _continued(self, question: dict[str, Any], last: int) -> str:
         """What the chat template puts behind an answer whose last token was ``last``, with the next question."""
         asked = {"role": "user", "content": [{"type": "text", "text": "?"}]}
         answered = {"role": "assistant", "content": [{"type": "text", "text": _MARK}]}
         tail = self._rendered([asked, answered, question]).rpartition(_MARK)[2]
-        end = self._tokenizer.decode([last])
+        end = self.tokenizer.decode([last])
         return tail.removeprefix(end) if last in self._ends() else tail  # an answer that is cut has no end of its own
 
     def _ends(self) -> Sequence[int]:
-        ends = self._model.generation_config.eos_token_id
+        ends = self.model.generation_config.eos_token_id
         return [] if ends is None else [ends] if isinstance(ends, int) else ends
 
     def _question(self, times: Sequence[float], text: str) -> dict[str, Any]:
@@ -128,14 +128,15 @@ class Reader:
             rows.append(self._tower.rows(selection.patches[groups.order], images.image_mean, images.image_std))
         return self._tower.encode(torch.cat(rows), frames, self._exact)
 
-    def _inputs(self, prompt: Prompt, features: Any) -> dict[str, Any]:
-        device = self._model.device
+    def inputs_of(self, prompt: Prompt, features: Any) -> dict[str, Any]:
+        """What ``model(...)`` takes, of a whole prompt and the features of pictures in it; None: there are none new."""
+        device = self.model.device
         inputs: dict[str, Any] = {
             "input_ids": prompt.ids.to(device),
             "attention_mask": torch.ones_like(prompt.ids).to(device),
             "position_ids": prompt.positions.to(device),
         }
-        if getattr(self._model.config.get_text_config(), "use_bidirectional_attention", None) == "vision":
+        if getattr(self.model.config.get_text_config(), "use_bidirectional_attention", None) == "vision":
             inputs["mm_token_type_ids"] = prompt.types.to(device)  # which tokens of a picture see each other
         if features is not None:
             inputs["mm_encoder_outputs"] = {"image": features}

@@ -24,7 +24,7 @@ _ON_HOST: Final = ("cu_seqlens", "cu_window_seqlens", "merge_sizes")
 
 
 class Tower:
-    """The vision tower of a model, and what it takes. ``Tower(model)`` of a Gemma 4 model is a Gemma4Tower."""
+    """The vision tower of a model, ``visual``, and what it takes. ``Tower(model)`` of a Gemma 4 is a Gemma4Tower."""
 
     def __new__(cls, model: Any) -> Tower:
         """Raises ValueError, in one line, for a model that does not fit."""
@@ -41,13 +41,13 @@ class Tower:
     def __init__(self, model: Any) -> None:
         self._kind = kind = model.config.model_type
         self._model = model
-        self._visual = model.model.vision_model if kind == "video_llama_3" else model.model.visual
-        config = self._visual.config
+        self.visual = model.model.vision_model if kind == "video_llama_3" else model.model.visual
+        config = self.visual.config
         self.patch = int(config.patch_size)
         self.frames = int(getattr(config, "temporal_patch_size", 1))
         self.merge = 2 if kind == "video_llama_3" else int(config.spatial_merge_size)
         self.computes_boundaries = kind.startswith("glm")
-        self.windows = "get_vision_window_index" in inspect.getsource(type(self._visual).forward)
+        self.windows = "get_vision_window_index" in inspect.getsource(type(self.visual).forward)
 
     def encode(self, rows: torch.Tensor, frames: Sequence[Groups], exact: bool = True) -> Any:
         """Features of the groups of all ``frames``, as the model's ``mm_encoder_outputs`` wants them.
@@ -70,12 +70,12 @@ class Tower:
     @property
     def device(self) -> torch.device:
         """Where the tower's weights lie."""
-        return next(self._visual.parameters()).device
+        return next(self.visual.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
         """Of the rows it takes: that of its weights."""
-        return next(self._visual.parameters()).dtype
+        return next(self.visual.parameters()).dtype
 
     def inputs(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """The grid, and the other inputs of the tower besides the rows, each on the device where the tower reads it.
@@ -93,7 +93,7 @@ class Tower:
 
     def run(self, rows: torch.Tensor, grid: torch.Tensor, keywords: Mapping[str, torch.Tensor]) -> Any:
         """The tower's own output for rows, grid and keywords as ``inputs`` gives them."""
-        found = self._visual(rows, grid_thw=grid, return_dict=True, **keywords)
+        found = self.visual(rows, grid_thw=grid, return_dict=True, **keywords)
         if self._kind == "video_llama_3":
             found.pooler_output = self._model.model.projector(found.last_hidden_state)
         return found
@@ -101,9 +101,7 @@ class Tower:
     @contextmanager
     def compiled(self) -> Iterator[None]:
         """Meanwhile the tower's blocks are compiled by torch, for just the sizes that come."""
-        holder, name = (
-            (self._visual.encoder, "layers") if hasattr(self._visual, "encoder") else (self._visual, "blocks")
-        )
+        holder, name = (self.visual.encoder, "layers") if hasattr(self.visual, "encoder") else (self.visual, "blocks")
         blocks = getattr(holder, name)
         setattr(holder, name, torch.nn.ModuleList([torch.compile(block, dynamic=False) for block in blocks]))
         try:
@@ -118,17 +116,17 @@ class Tower:
             positions = positions.long()
         lengths = [len(groups) * self.merge**2 for groups in frames]
         keywords = {"position_ids": positions, "cu_seqlens": boundaries(lengths)}
-        if hasattr(self._visual, "num_grid_per_side"):
+        if hasattr(self.visual, "num_grid_per_side"):
             indices, weights = self._table(at, frames)
             keywords |= {"interp_indices": indices, "interp_weights": weights}
         if self.windows:
-            order, sizes = windows(frames, self._visual.window_size // self.merge // self.patch)
+            order, sizes = windows(frames, self.visual.window_size // self.merge // self.patch)
             ends = boundaries([size * self.merge**2 for size in sizes])
             keywords |= {"window_index": torch.from_numpy(order), "cu_window_seqlens": ends}
         return keywords
 
     def _table(self, at: NDArray[np.float32], frames: Sequence[Groups]) -> tuple[torch.Tensor, torch.Tensor]:
-        visual = self._visual
+        visual = self.visual
         if visual.interpolation_mode != "bilinear" or not visual.interpolation_align_corners:
             raise ValueError("a position table must be read bilinearly with aligned corners, as the Qwen families do")
         return table_entries(at, frames, int(visual.num_grid_per_side))

@@ -11,7 +11,6 @@ import pytest
 from foveate.pipeline import open_stream
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.vlm.context import Context
-from foveate.pipeline.vlm.groups import Groups
 
 torch = pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", minversion="5.18", reason="needs transformers 5.18")
@@ -37,7 +36,7 @@ def reader(request: pytest.FixtureRequest) -> Reader:
 def logits(reader: Reader) -> Any:
     """The logits behind each prompt that the model reads; filled while it runs."""
     seen: list[Any] = []
-    handle = reader._model.register_forward_hook(lambda _, __, output: seen.append(output.logits[0, -1].clone()))
+    handle = reader.model.register_forward_hook(lambda _, __, output: seen.append(output.logits[0, -1].clone()))
     yield seen
     handle.remove()
 
@@ -61,8 +60,8 @@ def test_what_is_dead_is_as_if_masked(reader: Reader, logits: list[Any]) -> None
     """The second turn does not see the seven groups of the first frame that those of the second cover."""
     plain = reader.conversation()
     plain.ask(FIRST[:1], "what?", **TALK)
-    first = plain._prompt
-    everything = joined(first, reader._turn(FIRST[1:2], "and?", first)[0])
+    first = plain.prompt
+    everything = joined(first, reader.turn(FIRST[1:2], "and?", first)[0])
     hidden = (everything.types[0] == 1).nonzero()[:, 0][sorted(CHOSEN)]
     expected = masked(reader, everything, FIRST[:2], {first.ids.shape[1] - 1: hidden})
     unmasked = masked(reader, everything, FIRST[:2], {})
@@ -80,8 +79,8 @@ def test_of_groups_in_any_order_the_right_ones_are_masked(reader: Reader, logits
     frames = [streamed(0, CHOSEN), streamed(1, [0, 9, 23])]
     plain = reader.conversation()
     plain.ask(frames[:1], "what?", **TALK)
-    first = plain._prompt
-    everything = joined(first, reader._turn(frames[1:], "and?", first)[0])
+    first = plain.prompt
+    everything = joined(first, reader.turn(frames[1:], "and?", first)[0])
     in_prompt = sorted(CHOSEN)
     hidden = (everything.types[0] == 1).nonzero()[:, 0][[in_prompt.index(group) for group in (0, 9, 23)]]
     expected = masked(reader, everything, frames, {first.ids.shape[1] - 1: hidden})
@@ -99,8 +98,8 @@ def masked(reader: Reader, prompt: Prompt, selections: list[Selection], hidden: 
     seen = torch.ones(length, length, dtype=torch.bool).tril()
     for start, which in hidden.items():
         seen[start:, which] = False
-    features = reader._features(selections, [Groups.of(each, reader.merge) for each in selections])
-    return reader._model(
+    features = reader.inputs(selections, "")["mm_encoder_outputs"]["image"]
+    return reader.model(
         input_ids=prompt.ids, position_ids=prompt.positions, attention_mask=seen[None, None],
         mm_encoder_outputs={"image": features},
     ).logits[0, -1]  # fmt: skip
@@ -111,41 +110,39 @@ def test_only_what_still_shows_is_read(reader: Reader) -> None:
     context = Context(merge=reader.merge)
     talk = reader.conversation(context)
     talk.ask(FIRST, "what?", **TALK)
-    numbers = [n for n in talk._marks.number.tolist() if n >= 0]
     alive = [n for n in range(24) if n not in (*CHOSEN, 0, 1, 2)]
     alive += [24 + at for at, group in enumerate(CHOSEN) if group not in (0, 1, 2)]
-    assert sorted(numbers) == [*alive, 31, 32, 33]
+    assert sorted(talk.groups.tolist()) == [*alive, 31, 32, 33]
     talk.ask(SECOND, "and?", **TALK)
     held: dict[int, list[int]] = {}
     frames = [*FIRST, *SECOND]
     firsts = np.cumsum([0, *(len(each) // 4 for each in frames)])
-    for number in (n for n in talk._marks.number.tolist() if n >= 0):
+    for number in talk.groups.tolist():
         frame = int(np.searchsorted(firsts, number, "right")) - 1
         held.setdefault(frame, []).append(number - int(firsts[frame]))
     orders = [list(range(24)), CHOSEN, [0, 1, 2], [0, 9, 23], [5]]
     for frame, order in enumerate(orders):
         expected = [group for group in order if group not in DEAD.get(frame, [])]
         assert sorted(order[at] for at in held.get(frame, [])) == sorted(expected)
-    assert talk.tokens == talk._cache.get_seq_length() + 1 == len(talk._marks.turn)
-    rows = talk._prompt.positions
+    assert talk.tokens == talk.cache.get_seq_length() + 1
+    rows = talk.prompt.positions
     assert rows.ndim == 2 or rows[0, 0].tolist() == list(range(talk.tokens))
 
 
 @torch.no_grad()
 def test_moved_by_the_same_all_reads_the_same(reader: Reader) -> None:
-    model = reader._model
-    prompt, features = reader._turn([whole(1)], "what is it?")
-    inputs = reader._inputs(prompt, features)
-    half = prompt.ids.shape[1] - 4
+    model = reader.model
+    inputs = reader.inputs([whole(1)], "what is it?")
+    half = inputs["input_ids"].shape[1] - 4
     found = []
     for shift in (0, -7, 1000):
         cache = DynamicCache(config=model.config)
         ids, positions = inputs["input_ids"], inputs["position_ids"].clone()
         model(**inputs | {"input_ids": ids[:, :half], "position_ids": positions[..., :half],
-                          "attention_mask": None, reader._cache_name: cache})  # fmt: skip
+                          "attention_mask": None, reader.cache_name: cache})  # fmt: skip
         move(model, cache, torch.full((half,), shift))
         (positions[1:] if positions.ndim == 3 else positions)[:] += shift
-        rest = {"input_ids": ids[:, half:], "position_ids": positions[..., half:], reader._cache_name: cache}
+        rest = {"input_ids": ids[:, half:], "position_ids": positions[..., half:], reader.cache_name: cache}
         found.append(model(**rest).logits)
     assert (found[1] - found[0]).abs().max() <= 1e-5
     assert (found[2] - found[0]).abs().max() <= 5e-5  # float32 angles of positions around 1000
@@ -154,12 +151,12 @@ def test_moved_by_the_same_all_reads_the_same(reader: Reader) -> None:
 @torch.no_grad()
 def test_keys_are_those_of_the_new_positions(reader: Reader) -> None:
     """In the first layer, where nothing else enters into a key: those of the prompt read at the new positions."""
-    model = reader._model
-    prompt, features = reader._turn([part_of(whole(1), CHOSEN), part_of(whole(2), [3])], "what is it?")
+    model = reader.model
+    prompt, features = reader.turn([part_of(whole(1), CHOSEN), part_of(whole(2), [3])], "what is it?")
     kept = torch.arange(prompt.ids.shape[1]) % 3 != 1
     pictures = torch.where(prompt.types[0] == 1, (torch.arange(len(kept)) > 40).long(), -1)
     cache = DynamicCache(config=model.config)
-    model(**reader._inputs(prompt, features) | {reader._cache_name: cache})
+    model(**reader.inputs_of(prompt, features) | {reader.cache_name: cache})
     keep(cache, kept.nonzero()[:, 0])
     moved, shift = closed(Prompt(*(each[..., kept] for each in prompt)), pictures[kept])
     assert int(shift.min()) < 0
@@ -169,7 +166,7 @@ def test_keys_are_those_of_the_new_positions(reader: Reader) -> None:
     (positions[1:] if positions.ndim == 3 else positions)[..., kept] = (
         moved.positions[1:] if positions.ndim == 3 else moved.positions
     )
-    model(**reader._inputs(prompt._replace(positions=positions), features) | {reader._cache_name: again})
+    model(**reader.inputs_of(prompt._replace(positions=positions), features) | {reader.cache_name: again})
     assert (cache.layers[0].keys - again.layers[0].keys[:, :, kept]).abs().max() <= 1e-5
     assert cache.layers[0].keys.shape[2] == int(kept.sum())
 
@@ -194,13 +191,13 @@ def test_gaps_are_closed_piece_by_piece() -> None:
 
 def test_a_stream_without_an_end(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty turns: tokens stay within what was set, positions within the model's context, the first tokens stay."""
-    config = reader._model.config.get_text_config()
+    config = reader.model.config.get_text_config()
     monkeypatch.setattr(config, "max_position_embeddings", 400)
     context = Context(limit=30, merge=reader.merge)
     talk = reader.conversation(context, tokens=160)
     rng = np.random.default_rng(0)
     seen: list[Any] = []
-    handle = reader._model.register_forward_pre_hook(
+    handle = reader.model.register_forward_pre_hook(
         lambda _, __, given: seen.append(int(given["position_ids"].max())), with_kwargs=True
     )
     start = None
@@ -208,12 +205,12 @@ def test_a_stream_without_an_end(reader: Reader, monkeypatch: pytest.MonkeyPatch
     for index in range(60):
         frame = streamed(index, sorted(rng.permutation(24)[:5].tolist()))
         talk.ask([frame], "now?", **TALK)
-        start = talk._prompt.ids[0, :4].tolist() if start is None else start
+        start = talk.prompt.ids[0, :4].tolist() if start is None else start
         most = max(most, talk.tokens)
         assert talk.tokens <= 160
-        assert talk._cache.get_seq_length() == talk.tokens - 1
-        assert sorted(n for n in talk._marks.number.tolist() if n >= 0) == context.live.number.tolist()
-        assert talk._prompt.ids[0, :4].tolist() == start
+        assert talk.cache.get_seq_length() == talk.tokens - 1
+        assert sorted(talk.groups.tolist()) == context.live.number.tolist()
+        assert talk.prompt.ids[0, :4].tolist() == start
     handle.remove()
     assert most > 120
     assert 300 < max(seen) < 400
@@ -226,7 +223,7 @@ def test_a_turn_that_does_not_fit_is_refused_and_nothing_is_lost(reader: Reader)
         talk.ask(FIRST[:1], "what?", max_new_tokens=60)
     assert talk.tokens == 0
     talk.ask([], "now?", **TALK | {"max_new_tokens": 12})
-    assert sorted(n for n in talk._marks.number.tolist() if n >= 0) == list(range(24))
+    assert sorted(talk.groups.tolist()) == list(range(24))
 
 
 def test_an_answer_that_was_left_or_failed_leaves_the_conversation_right(reader: Reader, logits: list[Any]) -> None:
@@ -234,13 +231,13 @@ def test_an_answer_that_was_left_or_failed_leaves_the_conversation_right(reader:
     pieces = talk.stream([whole(1)], "what?", **TALK)
     next(pieces)
     pieces.close()
-    assert talk._cache.get_seq_length() == talk.tokens - 1
+    assert talk.cache.get_seq_length() == talk.tokens - 1
     held = talk.tokens
     failing = FailingAt(3)
     with pytest.raises(RuntimeError, match="the third run"):
         talk.ask([], "and?", **TALK, logits_processor=[failing])
     assert talk.tokens == held
-    assert talk._cache.get_seq_length() == held - 1
+    assert talk.cache.get_seq_length() == held - 1
     assert len(talk.ask([], "and?", **TALK)) > 0
 
 
@@ -255,9 +252,9 @@ def test_a_turn_that_failed_is_asked_again(reader: Reader, logits: list[Any]) ->
                 talk.ask(FIRST[1:2], "and?", **TALK, logits_processor=[FailingAt(3)])
         logits.clear()
         talk.ask([] if fails else FIRST[1:2], "and?", **TALK)
-        found.append((logits[0], sorted(talk._marks.number.tolist())))
+        found.append((logits[0], talk.tokens, talk.groups.tolist()))
     assert (found[0][0] - found[1][0]).abs().max() <= 1e-5
-    assert found[0][1] == found[1][1]
+    assert found[0][1:] == found[1][1:]
 
 
 @pytest.mark.parametrize(("family", "merge"), [("qwen3_5", 2), ("gemma4", 3)])

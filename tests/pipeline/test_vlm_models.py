@@ -140,7 +140,7 @@ def order_in(tower: Tower, groups: Groups) -> Any:
     """In which order a tower looks at the patches: Qwen2.5's window by window, Gemma's row by row."""
     if tower.merge == 3:
         return torch.from_numpy(np.lexsort((groups.places.columns, groups.places.rows)))
-    order = tower._keywords([groups], True).get("window_index", torch.arange(len(groups)))
+    order = tower.inputs([groups], True)[1].get("window_index", torch.arange(len(groups)))
     return (order[:, None] * 4 + torch.arange(4)).ravel()
 
 
@@ -173,7 +173,7 @@ def seen_by(model: Any, selection: Selection, monkeypatch: pytest.MonkeyPatch, h
     groups = Groups.of(selection, tower.merge)
     chosen = list(range(len(groups))) if hide is None else hide
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "hiding", Hiding(tower, groups, chosen))
-    visual = tower._visual
+    visual = tower.visual
     monkeypatch.setattr(visual.config, "_attn_implementation", "hiding")
     return tower.encode(rows_of(tower, selection, groups), [groups])
 
@@ -289,9 +289,9 @@ def angles_of(tower: Tower, groups: Groups) -> Any:
     ids = tower.inputs([groups], True)[1]["position_ids"]
     if tower.merge == 3:
         inverse = order_in(tower, groups).argsort()
-        found = tower._visual.encoder.rotary_emb(torch.zeros(1), ids)[0][0, inverse]
+        found = tower.visual.encoder.rotary_emb(torch.zeros(1), ids)[0][0, inverse]
     else:
-        found = tower._visual.rotary_pos_emb(torch.zeros(len(ids), 1), ids)[0]
+        found = tower.visual.rotary_pos_emb(torch.zeros(len(ids), 1), ids)[0]
     return found.reshape(len(groups), tower.merge**2, -1)
 
 
@@ -421,11 +421,11 @@ def test_rows_are_those_of_the_processor_of_siglip_2() -> None:
 @pytest.mark.filterwarnings("ignore")  # those of torch's own compiler
 def test_blocks_are_compiled_for_a_while(model: Any) -> None:
     tower = Tower(model)
-    before = [type(module) for module in tower._visual.modules()]
+    before = [type(module) for module in tower.visual.modules()]
     with tower.compiled():
-        compiled = [type(module).__name__ for module in tower._visual.modules()]
+        compiled = [type(module).__name__ for module in tower.visual.modules()]
         assert compiled.count("OptimizedModule") == 2  # all families have two blocks here
-    assert [type(module) for module in tower._visual.modules()] == before
+    assert [type(module) for module in tower.visual.modules()] == before
 
 
 @pytest.mark.parametrize("count", [0, 5])

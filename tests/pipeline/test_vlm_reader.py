@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from foveate.pipeline import open_stream
-from foveate.pipeline.vlm.groups import Groups
 
 torch = pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", minversion="5.18", reason="needs transformers 5.18")
@@ -40,18 +39,16 @@ def first_logits(model: Any) -> list[Any]:
 
 
 def test_the_second_turn_is_as_if_all_had_been_read_at_once(reader: Reader) -> None:
-    model = reader._model
+    model = reader.model
     selections = [part_of(whole(1, reader.merge), CHOSEN), whole(2, reader.merge)]
     conversation = reader.conversation()
     conversation.ask(selections[:1], "what?", **TALK)
-    between = conversation._prompt
     seen = first_logits(model)
     conversation.ask(selections[1:], "and now?", **TALK)
     found = seen[0]
-    turn, _ = reader._turn(selections[1:], "and now?", between)
-    length = between.ids.shape[1] + turn.ids.shape[1]
-    prompt = conversation._prompt
-    features = reader._features(selections, [Groups.of(each, reader.merge) for each in selections])
+    prompt = conversation.prompt
+    length = conversation.tokens - TALK["max_new_tokens"]
+    features = reader.inputs(selections, "")["mm_encoder_outputs"]["image"]
     with torch.no_grad():
         expected = model(
             input_ids=prompt.ids[:, :length],
@@ -67,9 +64,9 @@ def test_positions_go_on_behind_the_first_turn(reader: Reader) -> None:
     """Text behind a picture begins one after the picture's last position, in every turn."""
     conversation = reader.conversation()
     conversation.ask([whole(1, reader.merge)], "a", **TALK)
-    first = conversation._prompt
+    first = conversation.prompt
     conversation.ask([], "b", **TALK)
-    positions = conversation._prompt.positions
+    positions = conversation.prompt.positions
     assert (positions[..., : first.ids.shape[1]] == first.positions).all()
     steps = positions[..., first.ids.shape[1] :].diff(dim=-1)
     assert (steps == 1).all()
@@ -81,8 +78,8 @@ def test_the_prompt_holds_the_template_the_times_and_the_groups(reader: Reader) 
     ids = reader.inputs(selections, "why?")["input_ids"][0]
     kept = ids[ids != IMAGE]
     assert len(ids) - len(kept) == len(CHOSEN)
-    said = reader._tokenizer.decode(kept)
-    marks = reader._tokenizer.decode([BEFORE, BEHIND]) if reader.merge == 3 else ""
+    said = reader.tokenizer.decode(kept)
+    marks = reader.tokenizer.decode([BEFORE, BEHIND]) if reader.merge == 3 else ""
     assert said == f"<start>user:<0.0 seconds>{marks}<0.0 seconds>{marks}why?<end><start>assistant:"
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from foveate.pipeline import open_stream
-from foveate.pipeline.vlm.groups import Groups
 
 torch = pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", minversion="5.18", reason="needs transformers 5.18")
@@ -35,9 +34,9 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    before = dict(ALL_ATTENTION_FUNCTIONS), dict(ALL_ATTENTION_FUNCTIONS._local_mapping)
+    before = dict(ALL_ATTENTION_FUNCTIONS)
     yield
-    assert (dict(ALL_ATTENTION_FUNCTIONS), dict(ALL_ATTENTION_FUNCTIONS._local_mapping)) == before
+    assert dict(ALL_ATTENTION_FUNCTIONS) == before
 
 
 @torch.no_grad()
@@ -85,11 +84,11 @@ def test_each_token_of_an_answer_counts_and_each_selection_gets_its_own(model: A
     before = talk.tokens
     with Tap(model) as tap:
         talk.ask(selections, "what?", **TALK)
-    prompt = talk._prompt
+    prompt = talk.prompt
     length = prompt.ids.shape[1] - TALK["max_new_tokens"]
     shown = [whole(3), *selections]
-    features = reader._features(shown, [Groups.of(each, reader.merge) for each in shown])
-    inputs = {"input_ids": prompt.ids, "position_ids": prompt.positions, "mm_encoder_outputs": {"image": features}}
+    features = reader.inputs(shown, "")["mm_encoder_outputs"]
+    inputs = {"input_ids": prompt.ids, "position_ids": prompt.positions, "mm_encoder_outputs": features}
     attention = torch.stack(eager(model, inputs)).mean((0, 1))  # [L, L]
     expected = attention[length - 1 : -1, :length].mean(0).numpy()
     assert np.abs(tap.attention - expected).max() <= 1e-6
@@ -173,10 +172,9 @@ def test_of_gemma_4_layers_without_windows_and_with_their_own_keys_are_noted(fam
     with Tap(model) as tap:
         for selection in selections:
             talk.ask([selection], "what?", **TALK)
-    prompt = talk._prompt
+    prompt = talk.prompt
     length = prompt.ids.shape[1] - TALK["max_new_tokens"]
-    frames = [Groups.of(each, 3) for each in selections]
-    inputs = reader._inputs(prompt, reader._features(selections, frames))
+    inputs = reader.inputs_of(prompt, reader.inputs(selections, "")["mm_encoder_outputs"]["image"])
     expected = eager(model, inputs)[1].mean(0)[length - 1 : -1, :length].mean(0).detach().numpy()
     assert np.abs(tap.attention - expected).max() <= 1e-6
     assert [(frame, len(weights)) for frame, weights in talk.attended(tap)] == [(5, 216)]
