@@ -15,8 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from foveate.app.console import Console
-from foveate.app.signals import leave
-from foveate.pipeline.exits import Exit
+from foveate.pipeline.exits import Exit, leave
 
 _HELP = """\
 usage: foveate COMMAND ...

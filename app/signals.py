@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
-from foveate.pipeline.exits import Exit
+from foveate.pipeline.exits import SIGNALLED
 
 T = TypeVar("T")
 
-_SIGNALLED = 128  # exit codes from here on stand for signals
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
@@ -32,7 +30,7 @@ class Interruption:
     @property
     def code(self) -> int:
         """The exit code that goes with the signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
-        return _SIGNALLED + (self.number or signal.SIGINT)
+        return SIGNALLED + (self.number or signal.SIGINT)
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if a signal came and its exception got lost, as in a finalizer."""
@@ -58,7 +56,7 @@ class Interruption:
                 return
             if os.isatty(2):
                 os.write(2, _SHOW_CURSOR)
-            os._exit(_SIGNALLED + number)
+            os._exit(SIGNALLED + number)
         self.number = number
         raise KeyboardInterrupt
 
@@ -82,19 +80,3 @@ def interruptible(call: Callable[[], T]) -> T:
     if error is not None:
         raise error
     return result  # type: ignore[return-value]
-
-
-def leave(code: int) -> None:
-    """End the process with ``code``: at once after a signal, or if a thread sits in a call that may never return."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError as error:  # the reader went away, or the disk is full: not to be tried again at shutdown
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            if stream is sys.stdout and not isinstance(error, BrokenPipeError):
-                code = code or Exit.FAILED
-    stuck = any(thread.name.startswith("foveate-") for thread in threading.enumerate())
-    if stuck or code >= _SIGNALLED:
-        os._exit(code)
-    sys.exit(code)

@@ -10,21 +10,35 @@ from av.error import FFmpegError
 
 from foveate.bench.case import RedCheckError
 from foveate.pipeline.errors import FoveateError, SettingsError
+from foveate.pipeline.exits import Exit
 from foveate.pipeline.settings_errors import check_count
+from foveate.pipeline.sinks.destination import cannot_write
 
 
 def guarded(call: Callable[[], None]) -> int:
-    """Call, and return the exit code: 1 for an input's error or a red check, 2 for a wrong argument, each one line."""
+    """Call, and return the exit code: 1 for an input's error or a red check, 2 for a wrong argument, each one line.
+
+    The process then ends by ``pipeline.exits.leave``.
+    """
     try:
         call()
+    except BrokenPipeError:  # as with `| head`
+        return Exit.DONE
+    except SystemExit as end:  # after the help text, or for a wrong flag
+        return end.code if isinstance(end.code, int) else Exit.DONE
     except FFmpegError as error:
         place = f"{error.filename.removeprefix('file:')}: " if error.filename else ""
         print(f"foveate: error: {place}{error.strerror}", file=sys.stderr)
-        return 1
+        return Exit.FAILED
     except (FoveateError, RedCheckError) as error:
         print(f"foveate: error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, SettingsError) else 1
-    return 0
+        return Exit.WRONG_ARGUMENTS if isinstance(error, SettingsError) else Exit.FAILED
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        print(f"foveate: error: {cannot_write('standard output', error)}", file=sys.stderr)
+        return Exit.FAILED
+    return Exit.DONE
 
 
 def check_folders(**outputs: str | None) -> None:

@@ -32,6 +32,7 @@ from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.encoders.embedder import DenseEmbedder
 from foveate.pipeline.encoders.image_text import Vectors, unit
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
+from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.plan import StreamPlan
@@ -188,4 +189,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -28,6 +28,7 @@ from foveate.bench.records.jobs import Job, run_jobs
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin, sha256
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import leave
 
 _FILES = "Video files. Default: the sample with pedestrians."
 _TILE = "Look at overlapping squares of this many pixels, for small things. 0: at whole pictures."
@@ -131,4 +132,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

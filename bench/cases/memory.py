@@ -24,6 +24,7 @@ from foveate.bench.entry import check_folders, guarded
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import leave
 
 MOST: Final = 1.1  # the long file's peak memory over the short one's
 _RATE = Fraction(25)
@@ -112,4 +113,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -27,6 +27,7 @@ from foveate.bench.clips.samples import sample_folder
 from foveate.bench.entry import check_folders, check_least, guarded
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.pipeline.exits import leave
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.stream import open_stream
 from foveate.pipeline.vlm.pictures import PIXELS, Picture, pictures_of
@@ -170,4 +171,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -28,6 +28,7 @@ from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.cost import on_cpu, select
+from foveate.pipeline.exits import leave
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
@@ -142,4 +143,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -30,6 +30,7 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin, write_text
 from foveate.bench.scenes.drift import drift_clip
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.exits import leave
 
 _COLUMNS: Final = ("tokens", "mean", "pooled", "worst", "R'G'B'", "SSIM", "constant rate")
 _FOOTNOTE: Final = (
@@ -152,4 +153,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

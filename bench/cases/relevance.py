@@ -21,6 +21,7 @@ from foveate.bench.entry import check_folders, guarded
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.attributes.encoder import AttributesEncoder
+from foveate.pipeline.exits import leave
 from foveate.pipeline.phrase import parse
 from foveate.pipeline.query.terms import INPUTS, QueryTerms, combined_relevance, relevance
 
@@ -88,4 +89,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -34,6 +34,7 @@ from foveate.bench.peers.sent import Method, Sent, of_mask
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.scenes.text import SEED
+from foveate.pipeline.exits import leave
 
 _RATIOS: Final = {"2:1": 2.0, "1:1": 1.0, "1:2": 0.5}  # strides across : down
 _SCENES: Final = ("scroll", "terminal", "slides", "street")
@@ -118,4 +119,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

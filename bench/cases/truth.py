@@ -32,6 +32,7 @@ from foveate.bench.records.jobs import Job, run_jobs
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.bench.scenes.moving import SCENES, Box, Moment
+from foveate.pipeline.exits import leave
 
 FINE: Final = 1
 """The coarsest LOD that shows a thing finely."""
@@ -210,4 +211,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -25,6 +25,7 @@ from foveate.bench.records.interval import wilson
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin, sha256
 from foveate.pipeline.errors import ModelError, SettingsError, SourceError
+from foveate.pipeline.exits import leave
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.vlm.local import local_reader
 
@@ -168,4 +169,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -32,6 +32,7 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.bench.scenes.text import SEED, TEXT_SCENES
 from foveate.pipeline.errors import EngineError, SettingsError
+from foveate.pipeline.exits import leave
 from foveate.pipeline.extras import install_command
 
 _RATE: Final = Fraction(25)
@@ -158,4 +159,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

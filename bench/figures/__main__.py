@@ -3,6 +3,7 @@
 import sys
 
 from foveate.bench.figures.page import main
+from foveate.pipeline.exits import leave
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

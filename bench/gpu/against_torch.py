@@ -25,6 +25,7 @@ from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device
+from foveate.pipeline.exits import leave
 from foveate.pipeline.settings import Settings
 
 _FRAMES: Final = 200
@@ -138,4 +139,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

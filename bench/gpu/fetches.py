@@ -30,6 +30,7 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import Texture
+from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import CELL
 
 _LAUNCHES: Final = 60
@@ -216,4 +217,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

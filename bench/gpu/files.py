@@ -23,6 +23,7 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
+from foveate.pipeline.exits import leave
 
 _REPEATS: Final = 3
 _AT_ONCE: Final = 8
@@ -135,4 +136,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

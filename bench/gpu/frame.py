@@ -21,6 +21,7 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
+from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import Settings
 
@@ -204,4 +205,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -22,6 +22,7 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
+from foveate.pipeline.exits import leave
 
 _MOST: Final = 16.0  # MiB that the host's memory may grow by, from a tenth of the way to the end
 _SAMPLES: Final = 20
@@ -80,4 +81,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

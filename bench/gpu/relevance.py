@@ -26,6 +26,7 @@ from foveate.cuda.driver.memory import Memory
 from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
+from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.encoder import cell_positions
@@ -138,4 +139,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -24,6 +24,7 @@ from foveate.bench.entry import check_folders, guarded
 from foveate.bench.gpu.files import decode_bare
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
+from foveate.pipeline.exits import leave
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.stream import open_stream
 
@@ -199,4 +200,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

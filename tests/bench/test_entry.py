@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 import wave
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -100,6 +102,18 @@ def test_an_error_without_a_file_names_none(capsys: pytest.CaptureFixture[str]) 
 
     assert guarded(fail) == 1
     assert capsys.readouterr().err == "foveate: error: Invalid data found when processing input\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "said"),
+    [("| true", 0, ""), ("> /dev/full", 1, "cannot write standard output: the disk is full")],
+)
+def test_standard_output_that_takes_nothing(output: str, code: int, said: str) -> None:
+    command = f"'{sys.executable}' -m foveate.bench.figures --help {output}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == bool(said)
 
 
 def test_sound_cannot_be_played_again_and_again(sound: Path, tmp_path: Path) -> None:
