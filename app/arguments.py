@@ -9,8 +9,9 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise, takewhile
+from pathlib import PurePath
 from typing import Any
 
 import tyro
@@ -26,11 +27,15 @@ from foveate.pipeline.settings_errors import check_count, complaint, nearest
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _BEFORE_END = re.compile(r"-[\d.]")
 _RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII where standard output is not "utf-8"
-_NO_SOURCE = "Missing value for argument 'address'"  # of the flags of ``foveate run``
+_NO_SOURCE = "Missing value for argument 'address'"  # of ``foveate ask``
 _TOO_MANY_DIGITS = "Exceeds the limit"  # of what Python reads as a number
 _LONG_WORD = re.compile(r"(\S{50})(?:\S| (?=\S{40})){20,}")  # which the box has broken into rows
 _TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
+
+STANDARD_OUTPUT = "-"
+PLACE = "{}"  # in an output's name, stands for the name of the video
+_IN_FOLDER = "{}.jsonl"  # what --out-dir is for by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Sheet:
 class RunArguments:
     """One ``foveate run``."""
 
-    address: str
+    addresses: tuple[str, ...]
     settings: Settings
     out: tuple[str, ...] = ()
     overlay: str | None = None
@@ -54,17 +59,47 @@ class RunArguments:
     sheet: Sheet | None = None
     report: str | None = None
     encode: str | None = None
+    out_dir: str | None = None
+
+    def named(self, name: str) -> RunArguments:
+        """The same for the video ``name``, which stands in each output for {}; in the folder for outputs."""
+
+        def place(output: str) -> str:
+            if output == STANDARD_OUTPUT:
+                return output
+            return str(PurePath(self.out_dir or "", output.replace(PLACE, name)))
+
+        return replace(
+            self,
+            out=tuple(map(place, self.out)),
+            overlay=self.overlay and place(self.overlay),
+            report=self.report and place(self.report),
+            sheet=self.sheet and replace(self.sheet, path=place(self.sheet.path)),
+        )
 
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
     """Parse what follows ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
     parsed, settings = parsed_settings(run_flags, arguments, "run")
+    if not parsed.addresses:
+        raise SettingsError("SOURCE is missing; see foveate run --help")
     out = tuple(name for names in parsed.out for name in names)
     sheet = _sheet(parsed, settings.source.frames)
+    alone = not (out or parsed.overlay or parsed.report)
     if sheet is not None:
-        settings = _showing(settings, sheet, alone=not (out or parsed.overlay or parsed.report))
+        settings = _showing(settings, sheet, alone=alone)
+    elif alone and parsed.out_dir is not None:
+        out = (_IN_FOLDER,)
     return RunArguments(
-        parsed.address, settings, out, parsed.overlay, parsed.quiet, sheet, parsed.report, parsed.encode
+        parsed.addresses,
+        settings,
+        out,
+        parsed.overlay,
+        parsed.quiet,
+        sheet,
+        parsed.report,
+        parsed.encode,
+        parsed.out_dir,
     )
 
 

@@ -37,7 +37,8 @@ LAYOUT: Final = "spec40"
 # Each command line begins with a mark: lines that begin with a letter are joined into one.
 _ABOUT: Final = """Choose the tokens of every frame of a video.
   $ foveate run clip.mp4 > tokens.jsonl
-  $ foveate run clip.mp4 --budget 100 --out tokens.jsonl --overlay seen.mp4"""
+  $ foveate run clip.mp4 --budget 100 --out tokens.jsonl --overlay seen.mp4
+  $ foveate run clips/ --out-dir tokens"""
 _ABOUT_LIVE: Final = """Choose the tokens of cameras and network streams, until stopped.
   $ foveate live rtsp://camera/stream --out tokens.jsonl --rotate 1h --web 127.0.0.1:8080
   $ foveate live 0 --duration 10m > tokens.jsonl
@@ -55,8 +56,8 @@ _DURATION: Final = "Stop after this time: 90s, 20m, 8h."
 _WEB: Final = "Serve the web page at this address, such as 127.0.0.1:8080; needs the extra web."
 _WEB_TOKEN: Final = "A file with the page's access token; required if other machines can reach the page."
 _SOURCE: Final = (
-    "A video file, a picture, or numbered pictures such as frame_%04d.png; or the http://, https:// or ftp:// address "
-    "of a file."
+    "A video file, a picture, or numbered pictures such as frame_%04d.png; the http://, https:// or ftp:// address of "
+    "a file; a folder, a pattern such as 'clips/*.mp4', or @FILE, which names one source a line."
 )
 _OVERLAY: Final = "A video of the tokens drawn over the picture: .mp4, .mkv or .mov."
 _ENCODE: Final = (
@@ -82,6 +83,10 @@ _OUT: Final = (
     "Output files, by suffix: .jsonl, .parquet, .npz, .safetensors; - is JSON lines on standard output, the default if "
     "there is no other output."
 )
+_OUT_DIR: Final = (
+    "The folder that outputs lie in. In their names {} stands for the path of a video below the folder that all "
+    "sources have in common; with several videos each output needs it. Without other outputs: {}.jsonl."
+)
 
 
 def spelling(keys: Sequence[str]) -> str:
@@ -92,22 +97,25 @@ def spelling(keys: Sequence[str]) -> str:
 
 def spellings(command: str = "run") -> list[str]:
     """All long flags of ``foveate <command>``."""
-    lasting = _lasting() if command == "live" else _showing()
+    lasting = _lasting() if command == "live" else _of_run()
     own = ["--" + name.replace("_", "-") for name, _, _ in (*_outputs(), *lasting, *_switches())]
     return [spelling(keys) for keys, _ in leaves()] + own
 
 
 def run_flags(preset: Settings) -> type[Any]:
     """The dataclass of everything ``foveate run`` takes, with the values of ``preset`` as defaults."""
-    address = ("address", Annotated[Positional[str], arg(metavar="SOURCE", help=_SOURCE)], field())
-    return _command("Run", _ABOUT, address, [*_outputs(), *_showing()], preset)
+    addresses = _addresses(_SOURCE)
+    return _command("Run", _ABOUT, addresses, [*_outputs(), *_of_run()], preset)
 
 
 def live_flags(preset: Settings) -> type[Any]:
     """The same for ``foveate live``."""
-    about = arg(metavar="SOURCE ...", help=_LIVE_SOURCE)
-    addresses = ("addresses", Annotated[Positional[tuple[str, ...]], about], field())
-    return _command("Live", _ABOUT_LIVE, addresses, [*_outputs(), *_lasting()], preset)
+    return _command("Live", _ABOUT_LIVE, _addresses(_LIVE_SOURCE), [*_outputs(), *_lasting()], preset)
+
+
+def _addresses(text: str) -> Flag:
+    about = arg(metavar="SOURCE ...", help=text)
+    return "addresses", Annotated[Positional[tuple[str, ...]], about], field()
 
 
 def _command(name: str, about: str, sources: Flag, own: Sequence[Flag], preset: Settings) -> type[Any]:
@@ -149,8 +157,9 @@ def _lasting() -> list[Flag]:
     ]
 
 
-def _showing() -> list[Flag]:
+def _of_run() -> list[Flag]:
     return [
+        _single("out_dir", str | None, "DIR", _OUT_DIR, None),
         _single("encode", str | None, "DIR", _ENCODE, None),
         _single("report", str | None, "FILE", _REPORT, None),
         _single("show_channels", str | None, "FILE", _SHOW_CHANNELS, None),

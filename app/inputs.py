@@ -12,22 +12,32 @@ from foveate.pipeline.sources.address import exists, local_files
 from foveate.pipeline.sources.schemes import local
 
 
-def refuse_inputs(outputs: Sequence[str], address: str, settings: Settings, model: str | None = None) -> None:
+def refuse_inputs(
+    outputs: Sequence[str], addresses: Sequence[str], settings: Settings, model: str | None = None
+) -> None:
     """Raise SinkError where an output is one of the files that are read.
 
-    They are the source ``address``, those that ``settings`` name, and those in the folder ``model``.
+    They are those of ``addresses``, those that ``settings`` name, and those in the folder ``model``.
 
     Sinks know the source by the name in their header, which holds no line breaks and the like; here it is as typed.
     """
-    for output in filter(exists, outputs):
-        for role, path in (*_inputs(address, settings), *_weights(model)):
-            if path.samefile(output):
-                raise SinkError(f"cannot write {output}: it is {role}; name another file")
+    there = [output for output in outputs if exists(output)]
+    if not there:
+        return
+    read = {_identity(path): role for role, path in (*_weights(model), *_inputs(addresses, settings)) if exists(path)}
+    for output in there:
+        role = read.get(_identity(Path(output)))
+        if role is not None:
+            raise SinkError(f"cannot write {output}: it is {role}; name another file")
 
 
-def _inputs(address: str, settings: Settings) -> Iterator[tuple[str, Path]]:
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _inputs(addresses: Sequence[str], settings: Settings) -> Iterator[tuple[str, Path]]:
     """The files that are read and could bear an output's name, each with what it is to the run."""
-    yield from (("the source itself", path) for path in local_files(local(address)))
     named = {
         "query_image": settings.query_image,
         "score.weights": (settings.score.weights,),
@@ -37,6 +47,10 @@ def _inputs(address: str, settings: Settings) -> Iterator[tuple[str, Path]]:
     for setting, names in named.items():
         for name in filter(None, names):
             yield from ((f"read as {setting}", path) for path in local_files(name))
+
+    whose = "the source itself" if len(addresses) == 1 else "one of the sources"
+    for address in addresses:
+        yield from ((whose, path) for path in local_files(local(address)))
 
 
 def _weights(model: str | None) -> Iterator[tuple[str, Path]]:

@@ -24,6 +24,13 @@ def print_summary(tally: Tally, stages: Sequence[StageReport], outputs: Sequence
         console.print(Text.assemble("wrote ", (output, "bold")))
 
 
+def print_several(total: Tally, done: int, videos: int) -> None:
+    """Print counts over several videos, of which ``done`` could be read."""
+    console = Console(file=standard_error(), highlight=False, soft_wrap=True)
+    for line in (Text(f"{done} of {videos} videos done", style="bold"), *_lines(total)):
+        console.print(line)
+
+
 def _lines(tally: Tally) -> list[Text]:
     return [
         Text.assemble(

@@ -29,6 +29,14 @@ class Tally:
         self.recomputed += selection.recomputed
         self.seconds = time.perf_counter() - self.began
 
+    def include(self, other: Tally) -> None:
+        """Add what another run has done; the time goes on from this one's beginning."""
+        self.frames += other.frames
+        self.keyframes += other.keyframes
+        self.tokens += other.tokens
+        self.changed += other.changed
+        self.recomputed += other.recomputed
+
     def mean(self, total: float) -> float:
         """``total`` per frame; 0.0 before the first."""
         return total / self.frames if self.frames else 0.0

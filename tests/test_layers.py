@@ -31,6 +31,7 @@ PIPELINE = (
     ("sinks", "sinks"),
     ("models", "vlm"),
     ("streams", "awaiting pushing steering stream"),
+    ("many videos", "corpus"),
     ("the library", "__init__"),
 )
 """Layers of pipeline, lowest first: each imports itself and those above it in this table."""

@@ -63,7 +63,7 @@ def _worker(
     arguments: LiveArguments, number: int, latest: Sequence[LatestFrames], console: Console, ended: threading.Event
 ) -> SourceWorker:
     outputs, overlay = arguments.outputs_of(number), arguments.overlay_of(number)
-    refuse_inputs([*outputs, *filter(None, [overlay])], arguments.addresses[number], arguments.settings)
+    refuse_inputs([*outputs, *filter(None, [overlay])], [arguments.addresses[number]], arguments.settings)
     sinks: list[Sink] = [open_sink(name, arguments.rotation) for name in outputs]
     sinks += [*(open_overlay(name, arguments.rotation) for name in filter(None, [overlay])), *latest]
 

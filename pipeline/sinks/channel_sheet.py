@@ -48,7 +48,6 @@ class ChannelSheetSink:
             raise SettingsError(f"the picture of the channels {path!r} must end in one of {', '.join(SUFFIXES)}")
         self._layout = tuple(layout)
         self._left = number  # frames that come before it
-        self.drawn = False
 
     def open(self, header: Header) -> None:
         """Make sure that the picture can be written. Raises SinkError."""
@@ -63,7 +62,6 @@ class ChannelSheetSink:
             quality = [] if kind in (".png", ".webp") else [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
             _, data = cv2.imencode(kind, sheet[..., ::-1], quality)
             write_whole(self._path, lambda part: _save(part, data.tobytes()))
-            self.drawn = True
 
     def close(self) -> None:
         """Nothing is left to do."""

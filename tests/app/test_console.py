@@ -1,8 +1,10 @@
 """Standard error: one line at a time, and no secrets."""
 
 import contextlib
+import io
 import logging
 import os
+import re
 import sys
 import warnings
 from types import SimpleNamespace
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from foveate.app.console import Console
-from foveate.app.progress import progress
+from foveate.app.progress import progress, progress_of_several
 from foveate.app.summary import print_summary
 from foveate.app.tally import Tally
 
@@ -94,6 +96,24 @@ def test_a_standard_error_that_nobody_reads(monkeypatch: pytest.MonkeyPatch, fak
     print_summary(tally, fake().report(), ["tokens.jsonl"])
     with contextlib.suppress(BrokenPipeError):
         broken.close()
+
+
+def test_the_progress_of_several_videos(monkeypatch: pytest.MonkeyPatch, fake: Any) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress_of_several(3, shown=True) as shown:
+        shown.end(failed=1)  # one that could not be opened
+        for title, frames in (("a.mp4", 5), ("b.mp4", None)):
+            tally, follow = Tally(), shown.begin(title, frames)
+            for selection in fake():
+                tally.add(selection)
+                follow(selection, tally)
+            shown.end(failed=1)
+    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    for row in ("videos", "3/3", "1 failed", "a.mp4", "1/5", "b.mp4", "1 frames", "25% changed", "3 tokens"):
+        assert row in said
 
 
 def test_a_closed_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from foveate.pipeline.sinks.json_lines import JsonLinesSink
 
 
 def arguments(**changes: Any) -> RunArguments:
-    return RunArguments(**{"address": "clip.mp4", "settings": Settings(), **changes})
+    return RunArguments(**{"addresses": ("clip.mp4",), "settings": Settings(), **changes})
 
 
 def test_a_clean_run(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +119,7 @@ def test_nothing_that_is_read_is_overwritten(
     Path(written).write_bytes(b"precious")
     stream = fake()
     with pytest.raises(SinkError, match=said):
-        run(RunArguments(source, Settings.model_validate(settings), **changes), stream.open, Console())
+        run(RunArguments((source,), Settings.model_validate(settings), **changes), stream.open, Console())
     assert stream.opened_with is None
 
 

@@ -85,7 +85,7 @@ def test_a_command_line_is_understood(
     (tmp_path / "yard").write_text("rtsp://yard/1")
     command, *rest = (word.replace("@/etc/foveate/yard", f"@{tmp_path}/yard") for word in words)
     if command == "run":
-        assert run_arguments(rest).address
+        assert run_arguments(rest).addresses
     elif command == "live":
         live_arguments(rest, Console())
     elif command == "ask":

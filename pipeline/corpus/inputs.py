@@ -1,0 +1,118 @@
+"""From what the user typed to single videos, each with a name: files, folders, patterns, lists."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from foveate.pipeline.corpus.names import Found, Input, input_names
+from foveate.pipeline.errors import SourceError
+from foveate.pipeline.small_files import small_text
+from foveate.pipeline.sources.address import exists, is_network, local_files, shown
+from foveate.pipeline.sources.schemes import local
+
+_SUFFIXES: Final = """
+    3g2 3gp amv asf avi dv f4v flv gif ivf m1v m2p m2ts m2v m4v mj2 mjpeg mjpg mkv mov mp4 mpeg mpg mts mxf nut ogg ogv
+    rm rmvb ts vob webm wmv y4m 264 265 h264 h265 hevc
+"""
+VIDEOS: Final = frozenset("." + suffix for suffix in _SUFFIXES.split())
+"""Suffixes of the files that are taken from a folder."""
+
+_LIST: Final = "@"
+_LONGEST_LIST: Final = 64 * 2**20  # bytes
+_PATTERN: Final = re.compile(r"[*?[]")
+_ENDLESS: Final = (stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISCHR, stat.S_ISBLK)
+
+
+def expand(sources: Iterable[str]) -> list[Input]:
+    """The single videos that ``sources`` stand for, each once, in natural order of their names.
+
+    A source is a file, an address, numbered pictures (``f_%04d.png``), a folder, of which all files with a suffix of
+    videos are taken, a pattern (``clips/*.mp4``, ``clips/**/*.mp4``), or ``@FILE``, a file with one source a line. What
+    exists is taken literally. Raises SourceError for a folder or pattern without a file, and what cannot be listed.
+    """
+    return input_names([found for source in sources for found in _found(source)])
+
+
+def _found(source: str) -> Iterator[Found]:
+    if source.startswith(_LIST) and not exists(source):
+        for line in _lines(Path(source[1:])):
+            yield _one(line)
+    else:
+        yield _one(source)
+
+
+def _one(source: str) -> Found:
+    if not source:
+        raise SourceError("the source's address is empty; give a file or a numbered pattern")
+    path = local(source)
+    if is_network(path):
+        return Found(None, (path,))
+    if Path(path).is_dir():
+        return Found(path, tuple(_videos_in(path)))
+    if _PATTERN.search(path) and not exists(path) and not local_files(path):
+        return Found(_before_pattern(path), tuple(_matching(path)))
+    return Found(os.path.dirname(path), (path,))  # noqa: PTH120 - keeps what was typed
+
+
+def _lines(path: Path) -> Sequence[str]:
+    """The sources in a list: one a line; empty lines and those that begin with # are passed over."""
+    try:
+        lines = [line.strip() for line in small_text(path, _LONGEST_LIST).splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not text"
+        raise SourceError(f"the list {shown(str(path))} cannot be read: {reason}") from None
+    sources = [line for line in lines if line and not line.startswith("#")]
+    if not sources:
+        raise SourceError(f"the list {shown(str(path))} names no source; write one a line")
+    return sources
+
+
+def _videos_in(folder: str) -> list[str]:
+    """The videos in a folder and those below it; hidden files and folders are left out, links to folders too."""
+    found = []
+    for place, folders, names in os.walk(folder, onerror=_cannot_list):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [os.path.join(place, name) for name in names if _is_video(place, name)]  # noqa: PTH118
+    if not found:
+        raise SourceError(f"{shown(folder)}: a folder without a video; name files, or a pattern such as '{folder}/*'")
+    return found
+
+
+def _is_video(place: str, name: str) -> bool:
+    if name.startswith(".") or Path(name).suffix.lower() not in VIDEOS:
+        return False
+    try:
+        mode = Path(place, name).stat().st_mode
+    except OSError:
+        return True  # opening it will say what is wrong
+    return not any(kind(mode) for kind in _ENDLESS)
+
+
+def _cannot_list(error: OSError) -> None:
+    raise SourceError(f"{shown(str(error.filename))}: the folder cannot be read: {(error.strerror or '').lower()}")
+
+
+def _matching(pattern: str) -> list[str]:
+    """The files that a pattern matches, and the videos in the folders that it matches."""
+    found: list[str] = []
+    for path in glob.glob(pattern, recursive=True):  # noqa: PTH207 - keeps what was typed
+        if not Path(path).is_dir():
+            found.append(path)
+        elif "**" not in pattern:
+            found += _videos_in(path)
+    if not found:
+        raise SourceError(f"{shown(pattern)}: no file matches this pattern; check folder and pattern")
+    return found
+
+
+def _before_pattern(path: str) -> str:
+    """The folder in which a pattern begins."""
+    parts = Path(path).parts
+    first = next(place for place, part in enumerate(parts) if _PATTERN.search(part))
+    return str(Path(*parts[:first]))
