@@ -25,6 +25,7 @@ from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, SourceSettings, shown_value
 from foveate.pipeline.sinks.base import Sink
+from foveate.pipeline.sources.address import Named
 from foveate.pipeline.sources.arrays import Layout
 from foveate.pipeline.sources.decoding import Cancellable
 from foveate.pipeline.sources.file_objects import FileObject
@@ -58,6 +59,7 @@ def open_stream(
     sinks: Sequence[Sink] = (),
     listener: Listener | None = None,
     expect: Expected | None = None,
+    name: str | None = None,
     **overrides: Unpack[SettingsKeywords],
 ) -> Stream:
     """Open ``source`` and get an iterator of Selections, one per frame.
@@ -75,6 +77,9 @@ def open_stream(
     ``listener`` is told every state of a live source, by one of the stream's threads. ``expect`` refuses what turns out
     to be the other one: a file, which has an end, or a live source. An address by HTTP may be either.
 
+    ``name`` is what the header of outputs and messages call the source, in place of its address: that of the video of
+    which it is a copy, for example. Passwords are removed from it.
+
     ``overrides`` are top-level fields of Settings (``budget=100``, ``allocation={"memory": "stream"}``), applied on top
     of ``settings``. Raises SettingsError, SourceError, EngineError; iterating also raises SinkError, SourceError for
     what is no picture, and what the iterable raises.
@@ -87,16 +92,27 @@ def open_stream(
         source = f"/dev/video{source}"
     if isinstance(source, str | os.PathLike) or _is_file(source):
         _refuse_for_files(fps, layout)
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise SettingsError(f"name must be a text that is not empty, got {shown_value(name)}")
     ready = prepared(settings, sinks, rated(overrides, fps))
-    kept: FileObject | None = None
-    opened: Source
+    if not isinstance(source, str | os.PathLike) and not _is_file(source):
+        return Stream(OwnSource(source, ready.plan.settings.source, fps is not None, layout, name), ready, sinks)
+    address, kept = _address_of(source, name)
+    try:
+        return Stream(_opened(ready, address, listener, expect), ready, sinks, kept)
+    except BaseException:
+        if kept is not None:
+            kept.close()
+        raise
+
+
+def _address_of(source: str | os.PathLike[str] | IO[bytes], name: str | None) -> tuple[str, FileObject | Named | None]:
+    """What the source is opened by, and what has to be closed behind it."""
     if isinstance(source, str | os.PathLike):
-        opened = _opened(ready, local(os.fspath(source)), listener, expect)
-    elif _is_file(source):
-        opened, kept = _opened_file(ready, source)
-    else:
-        opened = OwnSource(source, ready.plan.settings.source, fps is not None, layout)
-    return Stream(opened, ready, sinks, kept)
+        address = local(os.fspath(source))
+        return address, None if name is None else Named(address, name)
+    kept = FileObject(source, name)
+    return kept.path, kept
 
 
 def prepared(
@@ -156,15 +172,6 @@ def _opened(ready: Prepared, address: str, listener: Listener | None, expect: Ex
     return open_decoder(ready.engine, address, settings.source, settings.live)
 
 
-def _opened_file(ready: Prepared, file: IO[bytes]) -> tuple[Source, FileObject]:
-    kept, settings = FileObject(file), ready.plan.settings
-    try:
-        return open_decoder(ready.engine, kept.path, settings.source, settings.live), kept
-    except BaseException:
-        kept.close()
-        raise
-
-
 def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
     """The settings with what the sinks need as well."""
     patches = settings.patches or any(sink.needs_patches for sink in sinks)
@@ -189,7 +196,7 @@ class Stream(Steering):
         source: Source,
         ready: Prepared,
         sinks: Sequence[Sink],
-        kept: FileObject | None = None,
+        kept: FileObject | Named | None = None,
     ) -> None:
         """``kept`` is closed behind the source."""
         plan, feedback, engine = ready
@@ -307,14 +314,14 @@ class Stream(Steering):
         self._runner.close()
 
 
-def _frames(source: Source, kept: FileObject | None) -> Iterator[Frame]:
+def _frames(source: Source, kept: FileObject | Named | None) -> Iterator[Frame]:
     try:
         yield from source
     finally:
         _let_go(source, kept)
 
 
-def _let_go(source: Source, kept: FileObject | None) -> None:
+def _let_go(source: Source, kept: FileObject | Named | None) -> None:
     try:
         source.close()
     finally:

@@ -114,12 +114,12 @@ def record_of(selection: Selection, size: tuple[int, int]) -> dict[str, Any]:
         "x": np.ascontiguousarray(selection.x),
         "y": np.ascontiguousarray(selection.y),
         "lod": np.ascontiguousarray(selection.lod),
-        "score": _four_decimals(selection.score),
-        "information": _four_decimals(selection.information),
-        "perspective": _four_decimals(selection.perspective),
+        "score": four_decimals(selection.score),
+        "information": four_decimals(selection.information),
+        "perspective": four_decimals(selection.perspective),
     }
     if selection.participation is not None:
-        record["participation"] = _four_decimals(selection.participation)
+        record["participation"] = four_decimals(selection.participation)
     record |= {"age": np.ascontiguousarray(selection.age), "fresh": np.ascontiguousarray(selection.fresh)}
     assert not record.keys() & selection.extras.keys(), "an extra bears the name of a field"
     return record | dict(selection.extras)
@@ -179,8 +179,11 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
                 yield orjson.loads(line)
 
 
-def _four_decimals(values: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Rounded as float64: the shortest text of a rounded float32 would have up to 9 decimals."""
+def four_decimals(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Scores as outputs hold them.
+
+    Rounded as float64: the shortest text of a rounded float32 would have up to 9 decimals.
+    """
     return np.rint(values.astype(np.float64, order="C") * 1e4) / 1e4
 
 

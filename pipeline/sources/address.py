@@ -13,21 +13,30 @@ _SECRET = re.compile(r"(?i)([?&;/_][^=&;/?]*(?:pas|pw|psw|token|secret|key|auth|
 _SCHEME = re.compile(r"\w\w:/+")  # its end; also with a single slash, as a path is written
 _AUTHORITY_END = re.compile(r"[/?#]")
 
+_NAMES: dict[str, list[str]] = {}  # of addresses that mean nothing to whoever gave something else, the latest last
 
-_NAMES: dict[str, str] = {}  # of addresses that mean nothing to whoever gave something else
 
+class Named:
+    """Has an address shown under another name, until it is closed. From any thread."""
 
-def name_for(address: str, name: str | None) -> None:
-    """Have ``address`` shown as ``name`` from now on; None: as itself. From any thread."""
-    if name is None:
-        _NAMES.pop(address, None)
-    else:
-        _NAMES[address] = name
+    def __init__(self, address: str, name: str) -> None:
+        self._spellings, self._name = {address, str(Path(address))}, name
+        for spelling in self._spellings:
+            _NAMES.setdefault(spelling, []).append(name)
+
+    def close(self) -> None:
+        """Show the address as itself again. Safe to call twice."""
+        for spelling in self._spellings:
+            names = _NAMES[spelling]
+            names.remove(self._name)
+            if not names:
+                del _NAMES[spelling]
+        self._spellings = set()
 
 
 def shown(address: str) -> str:
     """The address as it may appear in a message, a file or a page: one line, without passwords."""
-    address = _NAMES.get(address, address)
+    address = _NAMES.get(address, [address])[-1]
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in redact(address))
 
 

@@ -9,7 +9,7 @@ import tempfile
 from typing import IO, Any, Final
 
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.sources.address import name_for, shown
+from foveate.pipeline.sources.address import Named, shown
 
 _DESCRIPTORS: Final = "/proc/self/fd"
 
@@ -21,21 +21,21 @@ class FileObject:
     (``io.BytesIO``, a member of an archive, an answer of a server) is first copied to a temporary file as a whole.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        """Raises SourceError for what is closed, cannot be read, or yields text."""
-        name = getattr(file, "name", None)
-        name = name if isinstance(name, str) and name else f"<{type(file).__name__}>"
+    def __init__(self, file: IO[bytes], name: str | None = None) -> None:
+        """``name`` is what messages call it; default: its own. SourceError for what is closed, unreadable, or text."""
+        own = getattr(file, "name", None)
+        name = name or (own if isinstance(own, str) and own else f"<{type(file).__name__}>")
         try:
             self._descriptor = _opened(file)
         except (OSError, ValueError, TypeError) as error:
             raise SourceError(f"{shown(name)}: the file object cannot be read: {_reason(error)}") from None
         self.path = f"{_DESCRIPTORS}/{self._descriptor}"
-        name_for(self.path, name)
+        self._named = Named(self.path, name)
 
     def close(self) -> None:
         """Give the file back; the object itself stays open. Safe to call twice."""
         if self._descriptor >= 0:
-            name_for(self.path, None)
+            self._named.close()
             os.close(self._descriptor)
             self._descriptor = -1
 

@@ -14,6 +14,7 @@ from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings, shown_value
+from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.arrays import ArrayReader, Layout, borne_time, described, is_one_picture
 from foveate.pipeline.sources.clock import Timed
 from foveate.pipeline.sources.sampling import Sampling, nothing_shown, sampling_of
@@ -118,23 +119,26 @@ class OwnSource:
     The first is taken on opening, so that ``info`` tells what really comes; the others by the thread that reads.
     """
 
-    def __init__(self, frames: object, settings: SourceSettings, rated: bool, layout: Layout) -> None:
+    def __init__(
+        self, frames: object, settings: SourceSettings, rated: bool, layout: Layout, name: str | None = None
+    ) -> None:
         """``rated``: the rate setting counts for more than the times that frames bear.
 
         Raises SourceError where the first is no picture, and SettingsError for what is no iterable of them.
         """
         self.damage = Damage()
         self._making = FrameMaker(settings.rate, rated, layout)
-        sampling = sampling_of(settings, None, OWN)
+        name = OWN if name is None else shown(name)
+        sampling = sampling_of(settings, None, name)
         made = self._making.frames(_several(frames))
         if not sampling.is_everything:
             made = _sampled(made, sampling, 1 / settings.rate)
         first = next(made, None)
         if first is None:
             empty = f"no frame came; the {type(frames).__name__} is empty"
-            raise SourceError(f"{OWN}: {nothing_shown(sampling) if self._making.count else empty}")
+            raise SourceError(f"{name}: {nothing_shown(sampling) if self._making.count else empty}")
         count = len(frames) if isinstance(frames, Sized) else None
-        self.info = self._making.describe(OWN, first, _least(count, settings.frames))
+        self.info = self._making.describe(name, first, _least(count, settings.frames))
         self._frames: Iterator[Frame] = islice(chain([first], made), settings.frames)
 
     def __iter__(self) -> Iterator[Frame]:

@@ -384,7 +384,7 @@ def test_parquet_rows_and_groups(tmp_path: Path) -> None:
         "y": [24, 24],
         "lod": [0, 1],
         "score": [np.float32(0.1)] * 2,
-        "information": [np.float32(1 / 3)] * 2,
+        "information": [np.float32(0.3333)] * 2,
         "perspective": [1.0, 1.0],
         "participation": [0.25, 0.5],
         "age": [10, 11],
