@@ -8,13 +8,13 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from foveate.app.standard_error import standard_error
-from foveate.pipeline.cascade.lessons import Learned, Table, fit_scorer, read_lessons
 from foveate.pipeline.cascade.linear_scorer import write_scorer
+from foveate.pipeline.cascade.training_data import FittedScorer, Table, fit_scorer, read_training_data
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.sinks.destination import write_whole
 
-_FILES = "Files of Lessons.save: the channels under each token, and the attention that it received."
+_FILES = "Files of TrainingData.save: the channels under each token, and the attention that it received."
 _OUT = "The file to write, for --score.scorer linear --score.weights FILE.toml."
 _RIDGE = "Ridge penalty on the squared weights, per token: a higher one shrinks them more."
 _MOST_RIDGE = 1e12  # weights are 0 long before
@@ -33,7 +33,7 @@ def fit(
         raise SettingsError(f"--ridge must be above 0 and at most {_MOST_RIDGE:g}, got {ridge}")
     if Path(out).suffix.lower() != ".toml":
         raise SettingsError(f"--out {out!r} must end in .toml")
-    table = read_lessons(Path(name) for name in files)
+    table = read_training_data(Path(name) for name in files)
     learned = fit_scorer(table, ridge)
     said = _said(table, learned)
     write_whole(Path(out), lambda part: write_scorer(part, learned.scorer, said))
@@ -41,7 +41,7 @@ def fit(
     return Exit.DONE
 
 
-def _said(table: Table, learned: Learned) -> str:
+def _said(table: Table, learned: FittedScorer) -> str:
     frames = len(set(table.frame.tolist()))
     lines = [f"fitted on {len(table.attention)} tokens of {frames} frames, {len(table.channels)} channels"]
     if learned.correlation is not None:

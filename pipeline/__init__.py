@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from foveate.pipeline.frames import Frame, FrameView
     from foveate.pipeline.info import EngineInfo, SourceInfo
-    from foveate.pipeline.pushing import PushStream, open_push_stream
+    from foveate.pipeline.push_stream import PushStream, open_push_stream
     from foveate.pipeline.selection import Header, NaFlex, Selection
     from foveate.pipeline.settings import Settings
     from foveate.pipeline.sinks import (
@@ -71,7 +71,7 @@ _MODULES: Final = {
     "errors": ("EngineError", "FoveateError", "ModelError", "SettingsError", "SinkError", "SourceError"),
     "frames": ("Frame", "FrameView"),
     "info": ("EngineInfo", "SourceInfo"),
-    "pushing": ("PushStream", "open_push_stream"),
+    "push_stream": ("PushStream", "open_push_stream"),
     "selection": ("Header", "NaFlex", "Selection"),
     "settings": ("Settings",),
     "sinks": (

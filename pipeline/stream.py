@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from types import TracebackType
 from typing import IO, Literal, NamedTuple, Self, TypeGuard, Unpack
 
-from foveate.pipeline.awaiting import Awaiting
+from foveate.pipeline.async_iteration import AsyncIteration
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.engine import Engine, open_decoder, open_engine
@@ -31,7 +31,7 @@ from foveate.pipeline.sources.decoding import Cancellable
 from foveate.pipeline.sources.file_objects import FileObject
 from foveate.pipeline.sources.own import OwnSource
 from foveate.pipeline.sources.schemes import local, may_end
-from foveate.pipeline.steering import Steering
+from foveate.pipeline.stream_controls import StreamControls
 from foveate.pipeline.timing import StageReport
 
 _LOG = logging.getLogger("foveate")
@@ -179,7 +179,7 @@ def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
     return settings.model_copy(update={"patches": patches, "maps": (*settings.maps, *(("score",) if heat else ()))})
 
 
-class Stream(Steering):
+class Stream(StreamControls):
     """An iterator of Selections, and a context manager. Nothing runs before the first one is asked for.
 
     >>> with open_stream("clip.mp4") as stream:
@@ -222,7 +222,7 @@ class Stream(Steering):
         self._engine = engine.info
         self._steps: Iterator[Step] | None = None
         self._frame: FrameView | None = None
-        self._awaiting = Awaiting()
+        self._async_iteration = AsyncIteration()
 
     @property
     def frame(self) -> FrameView | None:
@@ -285,7 +285,7 @@ class Stream(Steering):
         Leaving the loop, also by an error or because the task is cancelled, closes the stream; ``async with`` waits
         until it is.
         """
-        return self._awaiting.selections(self)
+        return self._async_iteration.selections(self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -293,7 +293,7 @@ class Stream(Steering):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._awaiting.end(self)
+        await self._async_iteration.end(self)
 
     def __enter__(self) -> Self:
         return self

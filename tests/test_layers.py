@@ -30,7 +30,7 @@ PIPELINE = (
     ("live sources", "live"),
     ("sinks", "sinks"),
     ("models", "vlm"),
-    ("streams", "awaiting pushing steering stream"),
+    ("streams", "async_iteration push_stream stream_controls stream"),
     ("many videos", "corpus"),
     ("the library", "__init__"),
 )

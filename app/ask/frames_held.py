@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from foveate.pipeline.selection import Selection, forgets
+from foveate.pipeline.selection import Selection, starts_scene
 from foveate.pipeline.vlm.context import Context, Part
 from foveate.pipeline.vlm.groups import Groups
 
@@ -101,7 +101,7 @@ class LiveTokens:
 
     def add(self, selection: Selection) -> None:
         """One more frame."""
-        if self._scenes and forgets(selection.keyframe):
+        if self._scenes and starts_scene(selection.keyframe):
             self._earlier += self.context.unsent()
         self.context.add(selection)
         while self._earlier and self._cost() > self._limit:

@@ -69,7 +69,7 @@ class LocalModel:
         if arguments.memory == "frame":
             self._frames = LatestFrames(arguments.most_frames, room, per_frame)
         self._live = LiveTokens(room, self.merge, per_frame, scenes=arguments.every is None)
-        talks = arguments.memory == "stream" and arguments.every is not None and reader.forgets
+        talks = arguments.memory == "stream" and arguments.every is not None and reader.can_evict
         self._talk = reader.conversation(self._live.context, limit) if talks else None
 
     def add(self, selection: Selection, frame: FrameView | None) -> None:

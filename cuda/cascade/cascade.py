@@ -27,7 +27,7 @@ from foveate.cuda.frame_input import FrameControls
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.query.device_query import DeviceQuery
 from foveate.cuda.state import KEYFRAMES, PixelState
-from foveate.pipeline.cascade.feedback import Fed, Feedback
+from foveate.pipeline.cascade.feedback import Feedback, FrameFeedback
 from foveate.pipeline.cascade.rate_distortion import prices
 from foveate.pipeline.cascade.strategies import top_lod
 from foveate.pipeline.cascade.temporal import Temporal
@@ -86,8 +86,8 @@ class Cascade:
         self._feedback = feedback
         feedback.resend_gaze()
         self._flow = flow
-        self._was_fed = False
-        self._fed = Fed(None, False, None)
+        self._had_feedback = False
+        self._frame_feedback = FrameFeedback(None, False, None)
         self._debt = debt
         self.device_query: DeviceQuery | None = None  # where there are queries, or their embeddings are kept
         self._memory = Memory(device)
@@ -132,18 +132,18 @@ class Cascade:
 
     def begin(self, index: int, stream: Stream) -> FrameControls:
         """Take the feedback since the last frame. Another budget may change the ``graph_key``."""
-        fed = self._feedback.take(self._pixels.geometry)
-        if self._readback.make_room(self._settings.allocation.most(fed.budget or 0), stream):
+        feedback = self._feedback.take(self._pixels.geometry)
+        if self._readback.make_room(self._settings.allocation.most(feedback.budget or 0), stream):
             self._emit.resize(self._readback.room, self._readback.patches)
-        self._reach(fed.budget or self._settings.rate)
-        if fed.anything or self._was_fed:
-            self._feed(fed, stream)
-        self._was_fed = fed.anything
-        self._fed = fed
+        self._reach(feedback.budget or self._settings.rate)
+        if feedback.anything or self._had_feedback:
+            self._apply_feedback(feedback, stream)
+        self._had_feedback = feedback.anything
+        self._frame_feedback = feedback
         flow = self._flow(index) if self._flow else None
         if flow is not None:
             self._arrays.flow.upload(np.stack(flow).astype(np.float32), stream)
-        return FrameControls(fed.anything, fed.budget)
+        return FrameControls(feedback.anything, feedback.budget)
 
     def enqueue_early(self, stream: Stream) -> None:
         """The frame's kernels that need its levels, but neither its channels nor its edge distance: ``early``."""
@@ -162,11 +162,11 @@ class Cascade:
             step.enqueue(stream)
 
     def _enqueue_query(self, query: DeviceQuery, frame: AnyFrame, slot: int, stream: Stream) -> None:
-        participation = query.enqueue(frame, self._fed, slot, stream)
-        self._carry.ask(participation, self._fed.query_changed)
+        participation = query.enqueue(frame, self._frame_feedback, slot, stream)
+        self._carry.ask(participation, self._frame_feedback.query_changed)
         self._emit.ask(participation)
         self._maps.ask(slot)
-        self._told[slot] = _Told(participation is not None, query.extras(self._fed))
+        self._told[slot] = _Told(participation is not None, query.extras(self._frame_feedback))
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
@@ -255,20 +255,20 @@ class Cascade:
             self._strategy.reach(top)
             self._emit.reach(top)
 
-    def _feed(self, fed: Fed, stream: Stream) -> None:
+    def _apply_feedback(self, feedback: FrameFeedback, stream: Stream) -> None:
         arrays = self._arrays
-        arrays.feedback.fill(int(fed.anything), stream)
+        arrays.feedback.fill(int(feedback.anything), stream)
         arrays.bump.fill(0, stream)
         arrays.paid.fill(0, stream)
-        if fed.gaze_moved:
-            self._look_at(fed.gaze, stream)
-        if fed.attention is not None:
-            arrays.paid.upload(fed.attention, stream)
+        if feedback.gaze_moved:
+            self._look_at(feedback.gaze, stream)
+        if feedback.attention is not None:
+            arrays.paid.upload(feedback.attention, stream)
 
     def _look_at(self, point: tuple[float, float] | None, stream: Stream) -> None:
         """Upload eccentricity and gaze, as Temporal has them for the first look at ``point``."""
         temporal = Temporal(self._pixels.geometry, self._settings.cache, frozenset())
-        temporal.feed(Fed(point, True, None))
+        temporal.apply(FrameFeedback(point, True, None))
         self._arrays.gazing.fill(int(point is not None), stream)
         self._arrays.eccentricity.upload(temporal.eccentricity, stream)
         self._arrays.bump.upload(temporal.channel("gaze"), stream)

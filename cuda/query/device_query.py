@@ -24,7 +24,7 @@ from foveate.cuda.updates import update_of
 from foveate.pipeline.attributes.embedder import REGION_ATTRIBUTES
 from foveate.pipeline.attributes.vocabulary import TEXT
 from foveate.pipeline.cascade.cache import Cache
-from foveate.pipeline.cascade.feedback import Fed
+from foveate.pipeline.cascade.feedback import FrameFeedback
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.update import Update
 from foveate.pipeline.flow import Flow, Map
@@ -102,13 +102,13 @@ class DeviceQuery:
             channels["text"] = self._pixel_attributes.found.part(TEXT)
         return channels
 
-    def enqueue(self, frame: AnyFrame, fed: Fed, slot: int, stream: Stream) -> DeviceArray | None:
+    def enqueue(self, frame: AnyFrame, feedback: FrameFeedback, slot: int, stream: Stream) -> DeviceArray | None:
         """Enqueue the relevance of ``frame``'s cells, float32[grid]; None without a query or embeddings.
 
         To be enqueued after the frame's pixels and flow. Waits if the host computes or reads anything of it; else
         ``arrived`` must follow.
         """
-        self._query_relevance.take(fed)
+        self._query_relevance.take(feedback)
         if self._pixel_attributes is not None:
             self._pixel_attributes.enqueue(frame.index, stream)
         wanted, computed = self._wanted()
@@ -159,9 +159,9 @@ class DeviceQuery:
         self._relevance.enqueue(self._embeddings, self._combined, stream)
         return self._combined
 
-    def extras(self, fed: Fed) -> dict[str, Any]:
+    def extras(self, feedback: FrameFeedback) -> dict[str, Any]:
         """For the last frame's record; see QueryRelevance."""
-        return self._query_relevance.extras(fed)
+        return self._query_relevance.extras(feedback)
 
     def map(self, name: str) -> Map:
         """The last frame's map "query" or "query:TEXT": float32[grid]."""

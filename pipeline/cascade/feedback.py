@@ -32,8 +32,8 @@ class _Remembered(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
-    """Feedback received since it was last taken."""
+class FrameFeedback:
+    """The feedback that one frame takes into account."""
 
     gaze: tuple[float, float] | None
     gaze_moved: bool
@@ -41,18 +41,18 @@ class Fed:
     budget: int | None = None  # instead of the settings'
     budget_changed: bool = False
     queries: tuple[str, ...] | None = None  # instead of the settings'
-    terms: QueryTerms | None = None  # theirs; None where nothing of them is understood
-    ignored: tuple[str, ...] = ()  # words of them that count for nothing
+    terms: QueryTerms | None = None  # compiled; None if nothing was understood
+    ignored: tuple[str, ...] = ()  # words without effect
     query_changed: bool = False
 
     @property
     def anything(self) -> bool:
-        """True where there is any feedback that this frame must react to."""
+        """True if there is any new feedback."""
         return self.gaze_moved or self.budget_changed or self.query_changed or self.attention is not None
 
 
 def _point(values: tuple[object, object]) -> tuple[float, float]:
-    """Two numbers of any make, as Python's. Raises ValueError for what is none, or beyond a million."""
+    """Two numbers of any type as floats. Raises ValueError for anything else, and beyond a million."""
     try:
         x, y = (float(value) for value in values if not isinstance(value, (bool, np.bool_, str, bytes)))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -67,8 +67,8 @@ class Feedback:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pending = False  # whether there is feedback that was not taken
-        self._latest = Fed(None, False, None)  # returned while there is nothing new
+        self._pending = False  # whether there is new feedback
+        self._latest = FrameFeedback(None, False, None)  # returned while there is nothing new
         self._gaze: tuple[float, float] | None = None
         self._gaze_moved = False
         self._budget: int | None = None
@@ -82,22 +82,22 @@ class Feedback:
         self._tokens: OrderedDict[int, _Remembered] = OrderedDict()
 
     def set_gaze(self, point: tuple[float, float] | None) -> None:
-        """Look at (x, y), in level-0 pixels; None: nowhere in particular. Raises ValueError for what is far off."""
+        """Set the gaze to (x, y), in level-0 pixels; None: no gaze. Raises ValueError for a point far outside."""
         point = None if point is None else _point(point)
         with self._lock:
             self._gaze, self._gaze_moved = point, True
             self._pending = True
 
     def set_budget(self, budget: int) -> None:
-        """At most so many tokens per frame, from the next one on."""
+        """Set the most tokens per frame, from the next frame on."""
         with self._lock:
             self._budget, self._budget_changed = budget, True
             self._pending = True
 
     def set_query(self, queries: tuple[str, ...], terms: QueryTerms | None, ignored: tuple[str, ...] = ()) -> None:
-        """Look for ``queries``, as ``terms`` says, from the next frame on; None: for nothing in particular.
+        """Replace the query from the next frame on. ``terms`` are the compiled ``queries``; None: no query.
 
-        ``ignored``: words of theirs that count for nothing.
+        ``ignored``: words of the queries without effect.
         """
         with self._lock:
             self._queries, self._terms, self._ignored, self._query_changed = queries, terms, ignored, True
@@ -133,7 +133,7 @@ class Feedback:
             while len(self._tokens) > _REMEMBERED:
                 self._tokens.popitem(last=False)
 
-    def take(self, geometry: Geometry) -> Fed:
+    def take(self, geometry: Geometry) -> FrameFeedback:
         """Feedback since the last call; attention to frames of another size is dropped."""
         if not self._pending:  # as for nearly every frame
             return self._latest
@@ -147,7 +147,7 @@ class Feedback:
                     spread = spread_tokens(tokens, weights, geometry)
                     attention = spread if attention is None else np.maximum(attention, spread)
             self._attention.clear()
-            fed = Fed(
+            feedback = FrameFeedback(
                 self._gaze,
                 self._gaze_moved,
                 attention,
@@ -159,5 +159,7 @@ class Feedback:
                 self._query_changed,
             )
             self._gaze_moved = self._budget_changed = self._query_changed = False
-            self._latest = replace(fed, gaze_moved=False, attention=None, budget_changed=False, query_changed=False)
-            return fed
+            self._latest = replace(
+                feedback, gaze_moved=False, attention=None, budget_changed=False, query_changed=False
+            )
+            return feedback

@@ -16,14 +16,14 @@ OCTAVES: Final = 14
 """Doublings of the least price from no debt to the most."""
 
 
-class Terms(NamedTuple):
+class FrameLimits(NamedTuple):
     """Limits of one frame."""
 
     most: int  # tokens
     debt: float  # as a share of the most, in [0, 1]
 
 
-class Account:
+class RateControl:
     """The debt of one stream. Keyframes, cuts and changes of size do not reset it: the tokens were sent.
 
     It is kept in units, which are tokens or groups of ``merge`` x ``merge``, as on the GPU.
@@ -39,7 +39,7 @@ class Account:
         """Tokens spent beyond the average and not yet saved."""
         return self._debt * self._each
 
-    def terms(self, average: int) -> Terms:
+    def limits(self, average: int) -> FrameLimits:
         """Limits of the next frame, for an average of ``average`` tokens.
 
         Where that has fallen, debt beyond its own depth is forgiven, so that every frame may have the average.
@@ -48,8 +48,8 @@ class Account:
         deepest = DEPTH * self._average
         self._debt = min(self._debt, deepest)
         most = min(int(self._burst * self._average), self._average + deepest - self._debt)
-        return Terms(most * self._each, self._debt / deepest)
+        return FrameLimits(most * self._each, self._debt / deepest)
 
     def spend(self, tokens: int) -> None:
-        """Account for the tokens of a frame."""
+        """RateControl for the tokens of a frame."""
         self._debt = max(0, self._debt + tokens // self._each - self._average)

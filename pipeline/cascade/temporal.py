@@ -10,7 +10,7 @@ from foveate.pipeline.cascade.clusters import boundary, cluster
 from foveate.pipeline.cascade.coverage import spread_tokens
 from foveate.pipeline.cascade.depth import NAMES as DEPTH_NAMES
 from foveate.pipeline.cascade.depth import from_depth
-from foveate.pipeline.cascade.feedback import Fed
+from foveate.pipeline.cascade.feedback import FrameFeedback
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.flow import Flow, Map
@@ -57,18 +57,20 @@ class Temporal:
         """Warp the maps to this frame. Returns bool[grid]: cells whose maps may be reused."""
         return self._cache.follow(flow)
 
-    def feed(self, fed: Fed) -> None:
+    def apply(self, feedback: FrameFeedback) -> None:
         """Apply the feedback since the last frame. Attention adds up, and decays by a tenth per frame."""
         maps = self._cache.maps
         if "attention" in maps:
             self._prev_attention = maps["attention"]
             attention = self._prev_attention * ATTENTION_KEEP
-            maps["attention"] = attention if fed.attention is None else np.minimum(attention + fed.attention, 1)
+            maps["attention"] = (
+                attention if feedback.attention is None else np.minimum(attention + feedback.attention, 1)
+            )
         self._gaze *= GAZE_KEEP
-        if fed.gaze_moved:
-            self.eccentricity = self.distance_to(fed.gaze)
-            if fed.gaze is not None:
-                self._gaze = np.maximum(self._gaze, self._bump(fed.gaze))
+        if feedback.gaze_moved:
+            self.eccentricity = self.distance_to(feedback.gaze)
+            if feedback.gaze is not None:
+                self._gaze = np.maximum(self._gaze, self._bump(feedback.gaze))
 
     def remember(self, score: Map, saliency: Map, tokens: Tokens, valid: Mask) -> None:
         """Store this frame's maps for the next. A token of LOD l counts 4**-l as a fixation of its cells."""

@@ -36,15 +36,15 @@ class AttributeStack:
         self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
         self._background = BackgroundModel(geometry)
 
-    def update(self, levels: Levels, written: Mask, index: int, forgets: bool) -> None:
+    def update(self, levels: Levels, written: Mask, index: int, new_scene: bool) -> None:
         """Recompute them over the tiles ``written`` in frame ``index``, and strokes in the cells beside.
 
-        A frame that ``forgets`` begins a new scene, or view of it.
+        ``new_scene``: nothing of earlier frames counts.
         """
         luma, cb, cr = (pyramid.level(COLOUR_LEVEL) for pyramid in levels.planes)
         fine = levels.luma.level(STROKE_LEVEL)
         attributes((luma, cb, cr), fine, self._tables, self._step, self._geometry, written, self._found)
-        self._background.update(levels, written, index, forgets)
+        self._background.update(levels, written, index, new_scene)
 
     @property
     def strokes(self) -> Map:

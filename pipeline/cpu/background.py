@@ -21,17 +21,17 @@ class BackgroundModel:
         self._geometry = geometry
         self._state = BackgroundState(planes[0], planes[1], known, last_change, maps[0], maps[1])
 
-    def update(self, levels: Levels, written: Mask, index: int, forgets: bool) -> None:
+    def update(self, levels: Levels, written: Mask, index: int, new_scene: bool) -> None:
         """Compare the tiles written in frame ``index``. A scene cut, or a camera that pans, resets the background."""
         state = self._state
         state.difference[:] = 0
         planes = [pyramid.level(BACKGROUND_LEVEL) for pyramid in levels.planes]
         update_background(planes, index, self._geometry, written, state, LEARNING_FRAMES, STEP)
-        if forgets or pans(state.difference):
+        if new_scene or pans(state.difference):
             state.known[:] = False
             state.foreground[:] = -1
             state.last_change[:] = index
-        if forgets:
+        if new_scene:
             state.difference[:] = 0
 
     def maps(self) -> dict[str, NDArray[np.float32]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.attributes.vocabulary import TEXT
 from foveate.pipeline.cascade.coverage import Coverage
 from foveate.pipeline.cascade.depth import depth_of
-from foveate.pipeline.cascade.feedback import Fed, Feedback
+from foveate.pipeline.cascade.feedback import Feedback, FrameFeedback
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 from foveate.pipeline.cascade.query_prior import (
     error_weight,
@@ -21,7 +21,7 @@ from foveate.pipeline.cascade.query_prior import (
     reader_error_with_prior,
     stale_weight,
 )
-from foveate.pipeline.cascade.rate import Account, Terms
+from foveate.pipeline.cascade.rate import FrameLimits, RateControl
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy, top_lod
@@ -49,13 +49,13 @@ def cascade(states: Iterable[State], plan: StreamPlan, feedback: Feedback) -> It
     """Yield one Step per State."""
     chooser: _Cascade | None = None
     allocation = plan.settings.allocation
-    account = None if allocation.budget_average is None else Account(allocation.burst, allocation.merge)
+    rate_control = None if allocation.budget_average is None else RateControl(allocation.burst, allocation.merge)
     try:
         for state in states:
             if chooser is None or state.update.keyframe in ("first", "size"):
                 if chooser is not None:
                     chooser.close()
-                chooser = _Cascade(state, plan, feedback, account)
+                chooser = _Cascade(state, plan, feedback, rate_control)
             yield Step(state.update.frame, chooser.select(state))
     finally:
         if chooser is not None:
@@ -85,10 +85,10 @@ class _Scored(NamedTuple):
 class _Cascade:
     """Chooses the tokens of a stream of frames of one size."""
 
-    def __init__(self, state: State, plan: StreamPlan, feedback: Feedback, account: Account | None) -> None:
+    def __init__(self, state: State, plan: StreamPlan, feedback: Feedback, rate_control: RateControl | None) -> None:
         geometry, settings = state.update.geometry, plan.settings
         self._plan = plan
-        self._account = account  # where the budget is an average
+        self._rate_control = rate_control  # where the budget is an average
         self._settings = settings
         self._feedback = feedback
         feedback.resend_gaze()
@@ -113,44 +113,44 @@ class _Cascade:
     def select(self, state: State) -> Selection:
         """The Selection of one frame."""
         update = state.update
-        fed = self._feedback.take(self._geometry)
-        quiet = not update.writes and not fed.anything
+        feedback = self._feedback.take(self._geometry)
+        quiet = not update.writes and not feedback.anything
         if quiet and self._settled is not None:
             self._ages.advance_unchanged()
-            selection = self._settled = _again(self._settled, update.frame)
+            selection = self._settled = _repeated(self._settled, update.frame)
         else:
-            selection = self._anew(state, fed)
-            # Motion is zero one frame after the last change; a reader is content when it asked for nothing at the least
-            # price.
-            content = self._reader is None or (len(selection) == 0 and not self._in_debt)
-            rests = all(each is None or each.settled for each in (self._query_relevance, self._detected_text))
-            self._settled = selection if quiet and content and rests and not self._evolving else None
+            selection = self._choose(state, feedback)
+            # Motion is zero one frame after the last change. A reader that gets no token at the lowest price is up to
+            # date.
+            up_to_date = self._reader is None or (len(selection) == 0 and not self._in_debt)
+            settled = all(each is None or each.settled for each in (self._query_relevance, self._detected_text))
+            self._settled = selection if quiet and up_to_date and settled and not self._evolving else None
         self._feedback.remember(selection, self._geometry)
         return selection
 
-    def _anew(self, state: State, fed: Fed) -> Selection:
+    def _choose(self, state: State, feedback: FrameFeedback) -> Selection:
         changed = np.asarray(tiles_to_cells(state.update.changed), np.bool_)
-        self._ages.advance(changed, state.update.forgets)
+        self._ages.advance(changed, state.update.new_scene)
         warped = self._warp(state, changed)
-        view = self._view(state, changed, warped, fed)
+        view = self._embedder_input(state, changed, warped, feedback)
         if self._detected_text is not None:
             state = replace(state, grid=dict(view.grid))
-        scored = self._score(state, view, warped.trust, fed)
-        budget = fed.budget or self._settings.rate
+        scored = self._score(state, view, warped.trust, feedback)
+        budget = feedback.budget or self._settings.rate
         upper = UpperLevels(state.colours, top_lod(self._settings.allocation, self._geometry, budget))
-        terms = Terms(budget, 0.0) if self._account is None else self._account.terms(budget)
-        tokens = self._allocate(state, upper, scored, fed, terms)
-        self._in_debt = terms.debt > 0
-        if self._account is not None:
-            self._account.spend(len(tokens.lod))
+        limits = FrameLimits(budget, 0.0) if self._rate_control is None else self._rate_control.limits(budget)
+        tokens = self._allocate(state, upper, scored, feedback, limits)
+        self._in_debt = limits.debt > 0
+        if self._rate_control is not None:
+            self._rate_control.spend(len(tokens.lod))
         self._temporal.remember(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
-        return self._selection(state, upper, scored, tokens, fed)
+        return self._selection(state, upper, scored, tokens, feedback)
 
-    def _view(self, state: State, changed: Mask, warped: _Warped, fed: Fed) -> EmbedderInput:
-        """The frame as queries see it, with the text that a detector finds, where there is one."""
+    def _embedder_input(self, state: State, changed: Mask, warped: _Warped, feedback: FrameFeedback) -> EmbedderInput:
+        """What the embedder reads of the frame; with a text detector, its map of text."""
         update, wanted = state.update, frozenset[int]()
         if self._query_relevance is not None:
-            self._query_relevance.take(fed)
+            self._query_relevance.take(feedback)
             wanted = self._query_relevance.wanted
         about = update.frame, self._geometry, update.keyframe, changed, warped.flow, warped.valid
         view = EmbedderInput(*about, state.grid, wanted)
@@ -160,29 +160,29 @@ class _Cascade:
         text = self._detected_text.update(view, self._reads_text or asked)
         return replace(view, grid={**state.grid, "text": text})
 
-    def _score(self, state: State, view: EmbedderInput, trust: Map, fed: Fed) -> _Scored:
+    def _score(self, state: State, view: EmbedderInput, trust: Map, feedback: FrameFeedback) -> _Scored:
         valid, changed = view.valid, view.changed
-        self._temporal.feed(fed)
+        self._temporal.apply(feedback)
         participation = self._participation(view)
         channels = {**state.grid, "eccentricity": self._temporal.eccentricity}
         channels |= {name: self._channel(name, state) for name in self._read}
-        scores, first_pass = self._looks(channels, participation, changed, fed)
-        if not fed.query_changed:  # the previous score answers the previous query
+        scores, first_pass = self._score_passes(channels, participation, changed, feedback)
+        if not feedback.query_changed:  # the previous score answers the previous query
             blend = trust * np.float32(self._settings.cache.blend)
             scores = scores._replace(score=scores.score + blend * (self._temporal.previous_score - scores.score))
         return _Scored(scores, valid, channels, first_pass)
 
-    def _looks(
-        self, channels: dict[str, Map], participation: Map | None, changed: Mask, fed: Fed
+    def _score_passes(
+        self, channels: dict[str, Map], participation: Map | None, changed: Mask, feedback: FrameFeedback
     ) -> tuple[Scores, Map | None]:
-        """The scores of one pass; or of a second one, and the score of the first."""
+        """The scores, and with two passes the score of the first."""
         linear = self._plan.scorer
         if self._settings.score.passes == 1:
             return score_cells(channels, participation, changed, linear), None
         channels["pass1_score"] = np.zeros(self._geometry.grid, np.float32)
         first_pass = score_cells(channels, participation, changed, linear).score
         channels["pass1_score"] = first_pass
-        if fed.gaze is None:
+        if feedback.gaze is None:
             channels["eccentricity"] = self._temporal.distance_to(peak(first_pass, self._geometry))
         return score_cells(channels, participation, changed, linear), first_pass
 
@@ -209,14 +209,14 @@ class _Cascade:
         if keyframe or not self._settings.cache.enabled:
             self._temporal.clear()
             self._flow.observe(state.picture)
-            self._renew(state)
+            self._recompute(state)
             return _Warped(nothing.astype(np.bool_), nothing, None)
         flow = self._flow.search(state.picture, changed)
         valid = self._temporal.follow(flow)
         return _Warped(valid, nothing if flow is None else flow.confidence * (valid & changed), flow)
 
-    def _renew(self, state: State) -> None:
-        """What is made anew where nothing is warped: the clusters and the depth."""
+    def _recompute(self, state: State) -> None:
+        """Recompute what is only warped between keyframes: clusters and depth."""
         if self._temporal.clustered:
             self._temporal.cluster(self._grid_rgb(state))
         if self._temporal.deep and self._plan.depth is not None:
@@ -226,17 +226,19 @@ class _Cascade:
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
 
-    def _allocate(self, state: State, upper: UpperLevels, scored: _Scored, fed: Fed, terms: Terms) -> Tokens:
+    def _allocate(
+        self, state: State, upper: UpperLevels, scored: _Scored, feedback: FrameFeedback, limits: FrameLimits
+    ) -> Tokens:
         update, levels, settings = state.update, state.levels, self._settings
         kept, errors = None, upper.errors(state.errors)
-        if self._reader is not None and update.forgets:
+        if self._reader is not None and update.new_scene:
             self._reader.reset()  # nothing is known, so this frame covers the picture by itself
         elif self._reader is not None:
             noise = noise_error(settings.change, update.noise)
             kept = self._reader.compare(levels, update.written, update.changed, noise)
             errors = self._reader.with_residuals(errors)
         score = scored.scores.score
-        weighs = settings.score.weighs(settings.allocation.strategy, fed.gaze is not None)
+        weighs = settings.score.weighs(settings.allocation.strategy, feedback.gaze is not None)
         weight = np.float32(settings.score.floor) + score if weighs else np.ones_like(score)
         weight = weight * self._geometry.inside
         participation = scored.scores.participation
@@ -249,23 +251,25 @@ class _Cascade:
                 kept = reader_error_with_prior(kept, self._reader.lod, stale, *prior)
         problem = Problem(
             self._geometry,
-            terms.most,
+            limits.most,
             weight,
             errors,
             state.errors,
             kept,
             scored.channels,
             score,
-            fed.gaze,
+            feedback.gaze,
             participation,
-            terms.debt,
+            limits.debt,
         )
         tokens = self._strategy.allocate(problem)
         if self._reader is not None:
             self._reader.paint(levels, upper, tokens, participation)
         return tokens
 
-    def _selection(self, state: State, upper: UpperLevels, scored: _Scored, tokens: Tokens, fed: Fed) -> Selection:
+    def _selection(
+        self, state: State, upper: UpperLevels, scored: _Scored, tokens: Tokens, feedback: FrameFeedback
+    ) -> Selection:
         update, frame, scores = state.update, state.update.frame, scored.scores
         coverage = Coverage(tokens, self._geometry)
         maps = [values for values in scores if values is not None]
@@ -291,20 +295,20 @@ class _Cascade:
             fresh=ages.fresh,
             patches=patches(state.levels, upper, tokens, frame.colour) if self._settings.patches else None,
             maps={name: self._map(name, state, scored) for name in self._settings.maps},
-            extras=self._extras(fed),
+            extras=self._extras(feedback),
         )
 
-    def _extras(self, fed: Fed) -> dict[str, Any]:
-        extras = {} if self._query_relevance is None else self._query_relevance.extras(fed)
+    def _extras(self, feedback: FrameFeedback) -> dict[str, Any]:
+        extras = {} if self._query_relevance is None else self._query_relevance.extras(feedback)
         if self._detected_text is not None:
             extras |= self._detected_text.extras()
-        return extras if self._account is None else extras | self._rate_extras()
+        return extras if self._rate_control is None else extras | self._rate_extras()
 
     def _rate_extras(self) -> dict[str, Any]:
         """State of the rate control: the debt after this frame, in tokens, and the price per token in it."""
-        assert self._account is not None
+        assert self._rate_control is not None
         assert isinstance(self._strategy, RateDistortion)
-        return {"debt": self._account.debt, "price": self._strategy.price}
+        return {"debt": self._rate_control.debt, "price": self._strategy.price}
 
     def _map(self, name: str, state: State, scored: _Scored) -> Map:
         """One map to hand out, float32[grid]."""
@@ -327,7 +331,7 @@ class _Cascade:
         return self._temporal.channel(name)
 
 
-def _again(last: Selection, frame: FrameView) -> Selection:
+def _repeated(last: Selection, frame: FrameView) -> Selection:
     """A settled Selection, one frame later."""
     fresh = np.zeros(len(last), np.bool_)
     repeated = replace(

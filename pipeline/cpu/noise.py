@@ -43,8 +43,8 @@ class Noise:
         """Mean absolute difference of a block above which its tile has changed."""
         return max(self._settings.threshold, passed(self._settings, self.level))
 
-    def measure(self, luma: Plane, forgets: bool) -> None:
+    def measure(self, luma: Plane, new_scene: bool) -> None:
         """Measure the noise of a frame. The first frame of a scene has nothing to be compared with."""
         if self._settings.noise:
             level = noise_level(luma, self._before)
-            self.level = 0 if forgets else level
+            self.level = 0 if new_scene else level

@@ -60,14 +60,14 @@ class _Pyramid:
         if self._last is not None and still and not self._stack.moving:
             self._last = replace(self._last, update=update)
             return self._last
-        moving = not still and not update.forgets and bool(update.changed.any())
+        moving = not still and not update.new_scene and bool(update.changed.any())
         motion = self._stack.begin_motion(self._ring.newest, update, moving)
         levels = self._ring.newest
         if not still:
             levels = self._ring.update(planes_of(update.frame), update.written, motion)
             self._stack.update(levels, update.written)
             if self._attributes is not None:
-                self._attributes.update(levels, update.written, update.frame.index, update.forgets)
+                self._attributes.update(levels, update.written, update.frame.index, update.new_scene)
         self._last = self._state(update, levels)
         return self._last
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.geometry import Geometry, Mask
-from foveate.pipeline.selection import KeyframeReason, forgets
+from foveate.pipeline.selection import KeyframeReason, starts_scene
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,9 +21,9 @@ class Update:
     noise: int  # in eighths of a grey value: the lower quartile of the differences from the previous frame
 
     @property
-    def forgets(self) -> bool:
+    def new_scene(self) -> bool:
         """True where nothing of an earlier scene may be reused: every keyframe but the periodic kind."""
-        return forgets(self.keyframe)
+        return starts_scene(self.keyframe)
 
     @property
     def writes(self) -> bool:

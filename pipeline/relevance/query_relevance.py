@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from foveate.pipeline.cascade.feedback import Fed
+from foveate.pipeline.cascade.feedback import FrameFeedback
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.query.encoder import Embedder, EmbedderInput, cell_positions
@@ -39,11 +39,11 @@ class QueryRelevance:
         self._inputs[COEFFICIENTS:] = cell_positions(geometry)
         self.age: int | None = None  # of the last frame's embeddings, in frames; None while there are none
 
-    def take(self, fed: Fed) -> None:
+    def take(self, feedback: FrameFeedback) -> None:
         """Replace the query of the settings, if another one was set."""
-        if fed.queries is not None:
-            self._terms = fed.terms
-            self._read = coefficients_read(fed.terms)
+        if feedback.queries is not None:
+            self._terms = feedback.terms
+            self._read = coefficients_read(feedback.terms)
 
     @property
     def wanted(self) -> frozenset[int]:
@@ -83,11 +83,11 @@ class QueryRelevance:
         """Relevance of each cell of the last frame, float32[grid] in [0, 1]; None without a query or embeddings."""
         return self._combined(self._terms)
 
-    def extras(self, fed: Fed) -> dict[str, Any]:
+    def extras(self, feedback: FrameFeedback) -> dict[str, Any]:
         """Fields of the record: a new query, on its first frame; the age of a model's embeddings."""
-        extras: dict[str, Any] = {"query": fed.queries} if fed.query_changed else {}
-        if fed.query_changed and fed.ignored:
-            extras["query_ignored"] = fed.ignored
+        extras: dict[str, Any] = {"query": feedback.queries} if feedback.query_changed else {}
+        if feedback.query_changed and feedback.ignored:
+            extras["query_ignored"] = feedback.ignored
         return extras if self._stream_query.encoder.name == "attributes" else {**extras, "embedding_age": self.age}
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KeyframeReason = Literal["first", "periodic", "cut", "size", "discontinuity"]
 
 
-def forgets(keyframe: KeyframeReason | None) -> bool:
+def starts_scene(keyframe: KeyframeReason | None) -> bool:
     """True where nothing of an earlier scene may be reused: every keyframe but the periodic kind."""
     return keyframe is not None and keyframe != "periodic"
 
@@ -149,7 +149,7 @@ class Selection:
 
         if self.patches is None:
             raise ValueError("the selection holds no patches to paint; open the stream with patches=True")
-        if onto is None or forgets(self.keyframe):
+        if onto is None or starts_scene(self.keyframe):
             onto = blank(self.width, self.height)
         elif onto.shape != (self.height, self.width, 3):
             raise ValueError(f"onto must be of shape {(self.height, self.width, 3)}, got {onto.shape}")

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.selection import PATCH, Selection, forgets
+from foveate.pipeline.selection import PATCH, Selection, starts_scene
 from foveate.pipeline.vlm.groups import check_groups
 
 _PER_TOKEN: Final = (
@@ -164,7 +164,7 @@ class Context:
     def _after(self, selection: Selection) -> _State:
         check_groups(selection, self._merge)
         cells, live, _ = self._state
-        if forgets(selection.keyframe) or not cells.size:
+        if starts_scene(selection.keyframe) or not cells.size:
             cells, live = np.full(selection.grid, -1), _NOTHING[0]
         if cells.shape != selection.grid:
             sizes = [" x ".join(map(str, grid)) for grid in (cells.shape, selection.grid)]

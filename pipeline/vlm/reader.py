@@ -50,7 +50,7 @@ class Reader:
         return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
 
     @property
-    def forgets(self) -> bool:
+    def can_evict(self) -> bool:
         """Whether conversations can drop what is obsolete from the key-value cache."""
         return droppable(self.model, DynamicCache(config=self.model.config))
 

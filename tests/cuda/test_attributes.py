@@ -49,13 +49,13 @@ class Side:
         arrays = [plane.pixels, *plane.coarse]
         return PlaneLevels(plane.base, tuple(memory.array("level", a.shape, a.dtype, self._stream) for a in arrays))
 
-    def update(self, written: NDArray[np.bool_], index: int, forgets: bool) -> dict[str, NDArray[np.float32]]:
+    def update(self, written: NDArray[np.bool_], index: int, new_scene: bool) -> dict[str, NDArray[np.float32]]:
         """The maps after ``written`` tiles of the CPU's levels have come over."""
         for ours, theirs in zip(self._planes, self._levels.planes, strict=True):
             for array, values in zip(ours.levels, (theirs.pixels, *theirs.coarse), strict=True):
                 array.upload(values, self._stream)
         state = np.zeros((), FRAME_STATE)
-        state["dirty_count"], state["forgets"] = written.sum(), forgets
+        state["dirty_count"], state["forgets"] = written.sum(), new_scene
         dirty = np.full(self._pixels.dirty.shape, 1 << 30, np.int32)
         dirty[: written.sum()] = np.random.default_rng(index).permutation(np.flatnonzero(written))
         for array, values in ((self._pixels.frame, state), (self._pixels.dirty, dirty)):
@@ -101,11 +101,11 @@ def test_maps_are_the_cpu_engines(
     index, known = 0, 0
     for planes, share in pictures(height, width, halved):
         written = random.random(geometry.tiles) < (1.0 if index == 0 else share)
-        forgets = index == 0 or (share == 0.9 and bool(written.any()))
+        new_scene = index == 0 or (share == 0.9 and bool(written.any()))
         if written.any():
             levels.update(tuple(planes), written)
-            stack.update(levels, written, index, forgets)
-        found = side.update(written, index, forgets)
+            stack.update(levels, written, index, new_scene)
+        found = side.update(written, index, new_scene)
         for name, values in stack.maps().items():
             np.testing.assert_array_equal(found[name], values, f"{name}, frame {index}")
         known += int((found["foreground"] >= 0).sum())
@@ -126,11 +126,11 @@ def test_where_half_of_the_cells_stir_nothing_is_at_rest(
     side = Side(device, memory, stream, levels, geometry)
     luma, chroma = np.full((320, 1120), 100, np.uint8), np.full((160, 560), 128, np.uint8)
     levels.update((luma, chroma, chroma), every)
-    side.update(every, 0, forgets=True)
+    side.update(every, 0, new_scene=True)
     luma[160:] = 150
     luma[160:192, : 32 * rests] = 100
     levels.update((luma, chroma, chroma), every)
-    foreground = side.update(every, 20, forgets=False)["foreground"]
+    foreground = side.update(every, 20, new_scene=False)["foreground"]
     if rests:
         assert (foreground[10:, 2:] == 1).all()
         assert (foreground[:10] == 0).all()

@@ -74,7 +74,7 @@ def assert_same_pixels(pixels: Pixels, expected: State, stream: Stream) -> None:
 def assert_same_decisions(pixels: Pixels, expected: State, stream: Stream) -> None:
     state, update = pixels.state.frame.download(stream), expected.update
     assert KEYFRAMES[state["keyframe"]] == update.keyframe
-    assert bool(state["forgets"]) == update.forgets
+    assert bool(state["forgets"]) == update.new_scene
     assert state["changed_count"] == update.changed.sum()
     assert state["dirty_count"] == update.written.sum()
     dirty = pixels.state.dirty.download(stream)[: state["dirty_count"]]

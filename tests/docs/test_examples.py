@@ -66,9 +66,9 @@ def test_the_example_of_own_frames_runs() -> None:
     assert [selection.time for selection in names["selections"]] == [0.0, 1 / 30, 2 / 30, 3 / 30]
 
 
-def test_the_example_of_lessons_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_training_data_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = [code for code in EXAMPLES if "Lessons" in code]
+    (example,) = [code for code in EXAMPLES if "TrainingData" in code]
     clip = ROOT / "sample_videos" / "pedestrians.mp4"
     assert '"clip.mp4", maps' in example
     example = example.replace('"clip.mp4", maps', f'"{clip}", source={{"frames": 8}}, maps')

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from foveate.pipeline.cascade.lessons import Lessons, Table, fit_scorer, read_lessons
 from foveate.pipeline.cascade.linear_scorer import LinearScorer, read_scorer, write_scorer
+from foveate.pipeline.cascade.training_data import Table, TrainingData, fit_scorer, read_training_data
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.stream import open_stream
 
@@ -107,13 +107,13 @@ def test_arrays_that_are_no_weights_are_one_line(arrays, said, tmp_path):
         {"frame": np.zeros((3, 1), int)},
     ],
 )
-def test_arrays_that_are_no_lessons_are_one_line(wrong, tmp_path):
+def test_arrays_that_are_no_training_data_are_one_line(wrong, tmp_path):
     good = {"channels": np.array(["edges"]), "values": np.zeros((3, 1)), "attention": np.ones(3), "frame": np.arange(3)}
     np.savez(tmp_path / "good.npz", **good)
-    assert len(read_lessons([tmp_path / "good.npz"]).attention) == 3
+    assert len(read_training_data([tmp_path / "good.npz"]).attention) == 3
     np.savez(tmp_path / "wrong.npz", **(good | wrong))
-    with pytest.raises(SettingsError, match=r"wrong\.npz holds no lessons: its arrays do not fit together"):
-        read_lessons([tmp_path / "wrong.npz"])
+    with pytest.raises(SettingsError, match=r"wrong\.npz holds no training data: its arrays do not fit together"):
+        read_training_data([tmp_path / "wrong.npz"])
 
 
 def planted(tokens, noise, seed=0):
@@ -147,10 +147,10 @@ def test_what_cannot_be_learned_is_refused_and_what_never_varies_gets_nothing():
     assert fit_scorer(table._replace(values=values)).scorer.weights["saliency"] == 0.0
 
 
-def test_lessons_of_a_stream_teach_what_the_model_looks_at(samples, tmp_path):
+def test_training_data_of_a_stream_teaches_what_the_model_looks_at(samples, tmp_path):
     """The model pays attention by what lies under a token, worked out here from the maps themselves."""
     names = ("edges", "motion", "saliency")
-    lessons = Lessons(names)
+    training_data = TrainingData(names)
     clip = str(samples / "pedestrians.mp4")
     with open_stream(clip, source={"frames": 12}, maps=names) as stream:
         for selection in stream:
@@ -160,38 +160,38 @@ def test_lessons_of_a_stream_teach_what_the_model_looks_at(samples, tmp_path):
                 at = np.s_[max(y - half, 0) // 16 : (y + half) // 16, max(x - half, 0) // 16 : (x + half) // 16]
                 edges, motion = (selection.maps[name][:36, :48][at].mean() for name in ("edges", "motion"))
                 attention.append(min(0.05 + 0.3 * edges + 0.6 * motion, 1.0))
-            lessons.add(selection, np.array(attention))
-    lessons.save(tmp_path / "lessons.npz")
-    table = read_lessons([tmp_path / "lessons.npz"])
+            training_data.add(selection, np.array(attention))
+    training_data.save(tmp_path / "training_data.npz")
+    table = read_training_data([tmp_path / "training_data.npz"])
     assert set(table.frame.tolist()) == set(range(12))
     learned = fit_scorer(table, 1e-9)
     assert learned.scorer.weights == pytest.approx({"edges": 0.3, "motion": 0.6, "saliency": 0.0}, abs=1e-3)
     assert learned.scorer.bias == pytest.approx(0.05, abs=1e-3)
-    both = read_lessons([tmp_path / "lessons.npz"] * 2)
+    both = read_training_data([tmp_path / "training_data.npz"] * 2)
     assert len(both.frame) == 2 * len(table.frame)
     assert set(both.frame.tolist()) == set(range(24))
 
 
-def test_lessons_are_checked(samples, tmp_path):
+def test_training_data_is_checked(samples, tmp_path):
     with open_stream(str(samples / "tree.mp4"), source={"frames": 1}, maps=("edges",)) as stream:
         selection = next(stream)
     good = np.full(len(selection), 0.5)
     with pytest.raises(ValueError, match="no map 'motion'"):
-        Lessons(("edges", "motion")).add(selection, good)
+        TrainingData(("edges", "motion")).add(selection, good)
     with pytest.raises(ValueError, match="one weight per token"):
-        Lessons(("edges",)).add(selection, good[:-1])
+        TrainingData(("edges",)).add(selection, good[:-1])
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
-        Lessons(("edges",)).add(selection, good * 3)
+        TrainingData(("edges",)).add(selection, good * 3)
     (tmp_path / "text.npz").write_text("hello")
     with pytest.raises(SettingsError, match=r"text\.npz"):
-        read_lessons([tmp_path / "text.npz"])
+        read_training_data([tmp_path / "text.npz"])
     np.savez(tmp_path / "bare.npz", values=np.ones(3))
-    with pytest.raises(SettingsError, match="holds no lessons"):
-        read_lessons([tmp_path / "bare.npz"])
+    with pytest.raises(SettingsError, match="holds no training data"):
+        read_training_data([tmp_path / "bare.npz"])
     for name in ("edges", "motion"):
-        Lessons((name,)).save(tmp_path / f"{name}.npz")
+        TrainingData((name,)).save(tmp_path / f"{name}.npz")
     with pytest.raises(SettingsError, match="other channels"):
-        read_lessons([tmp_path / "edges.npz", tmp_path / "motion.npz"])
+        read_training_data([tmp_path / "edges.npz", tmp_path / "motion.npz"])
 
 
 @pytest.mark.parametrize(
@@ -204,19 +204,19 @@ def test_lessons_are_checked(samples, tmp_path):
         ((), "at least one"),
     ],
 )
-def test_what_the_scorer_cannot_weigh_is_told_before_any_lesson(channels, said, tmp_path):
+def test_what_the_scorer_cannot_weigh_is_told_before_any_training_data(channels, said, tmp_path):
     with pytest.raises(ValueError, match=said):
-        Lessons(channels)
+        TrainingData(channels)
     path = tmp_path / "earlier.npz"
     values = np.random.default_rng(0).random((9, len(channels)), np.float32)
     np.savez(
         path, channels=np.array(channels, str), values=values, attention=np.ones(9, np.float32), frame=np.arange(9)
     )
     with pytest.raises(SettingsError, match=rf"earlier\.npz.*{said}"):
-        read_lessons([path])
+        read_training_data([path])
 
 
-def test_lessons_lie_in_the_file_that_was_named(tmp_path):
-    Lessons(("edges",)).save(tmp_path / "monday.lessons")
-    assert [path.name for path in tmp_path.iterdir()] == ["monday.lessons"]
-    assert read_lessons([tmp_path / "monday.lessons"]).channels == ("edges",)
+def test_training_data_lies_in_the_file_that_was_named(tmp_path):
+    TrainingData(("edges",)).save(tmp_path / "monday.training_data")
+    assert [path.name for path in tmp_path.iterdir()] == ["monday.training_data"]
+    assert read_training_data([tmp_path / "monday.training_data"]).channels == ("edges",)

@@ -139,7 +139,7 @@ def stack_of(pictures, geometry, tiles_of):
     levels, stack = Levels(geometry, True), AttributeStack(geometry, colour)
     for index, ((luma, cb, cr), tiles) in enumerate(zip(pictures, tiles_of, strict=True)):
         levels.update((luma, cb, cr), tiles)
-        stack.update(levels, tiles, index, forgets=False)
+        stack.update(levels, tiles, index, new_scene=False)
     return stack.maps()
 
 
@@ -193,7 +193,7 @@ def test_the_kernel_is_its_plain_reference(width):
     levels.update(picture, np.ones(geometry.tiles, np.bool_))
     for index, share in enumerate((0.3, 0.9)):
         written = random.random(geometry.tiles) < share
-        stack.update(levels, written, index, forgets=False)
+        stack.update(levels, written, index, new_scene=False)
         cells = written.repeat(2, 0).repeat(2, 1)
         beside = cells | np.pad(cells, ((0, 0), (1, 0)))[:, :-1] | np.pad(cells, ((0, 0), (0, 1)))[:, 1:]
         strokes = plain_strokes(levels.luma.level(1), 0.1 * 219)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.pipeline import open_stream
-from foveate.pipeline.selection import Selection, forgets
+from foveate.pipeline.selection import Selection, starts_scene
 from foveate.pipeline.selection.painting import blank, paint_patches
 from foveate.pipeline.vlm.context import Context, Part
 from tests.pipeline.vlm_selections import selection_of
@@ -67,7 +67,7 @@ class Owners:
         self.pixels: NDArray[np.int64] = np.empty((0, 0), np.int64)
 
     def add(self, selection: Selection) -> None:
-        if forgets(selection.keyframe):
+        if starts_scene(selection.keyframe):
             self.pixels = np.full((selection.height, selection.width), -1)
         for at in range(0, len(selection), self.merge**2):
             side = 16 << int(selection.lod[at])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from foveate.pipeline.stream import Stream
 
 
-class Awaiting:
+class AsyncIteration:
     """The thread that waits for one stream: its own, because many would take up all those that an event loop lends.
 
     It does not hold the stream, which holds it.

@@ -17,8 +17,8 @@ from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sources.arrays import Layout
 from foveate.pipeline.sources.own import PushedSource
-from foveate.pipeline.steering import Steering
 from foveate.pipeline.stream import Prepared, Stream, prepared, rated
+from foveate.pipeline.stream_controls import StreamControls
 from foveate.pipeline.timing import StageReport
 
 
@@ -49,7 +49,7 @@ def open_push_stream(
     return PushStream(PushedSource(ready.plan.settings.source, fps is not None, layout), ready, sinks)
 
 
-class PushStream(Steering):
+class PushStream(StreamControls):
     """Takes frames and gives Selections. A context manager. Nothing runs before the first frame.
 
     >>> import numpy as np

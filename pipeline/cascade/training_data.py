@@ -29,14 +29,14 @@ class Table(NamedTuple):
     frame: NDArray[np.int64]  # [N]: the token's frame
 
 
-class Learned(NamedTuple):
+class FittedScorer(NamedTuple):
     """A scorer, and its validation result."""
 
     scorer: LinearScorer
     correlation: float | None  # Pearson's, over the tokens of the frames held out; None where there were too few
 
 
-class Lessons:
+class TrainingData:
     """Collects Selections with their ``maps``, and the attention given to their tokens."""
 
     def __init__(self, channels: Sequence[str]) -> None:
@@ -97,17 +97,17 @@ def _check_channels(names: tuple[str, ...]) -> None:
         check_weighable(name)
 
 
-def read_lessons(paths: Iterable[Path]) -> Table:
-    """The lessons in all of the NPZ files ``paths``, which must hold the same channels. Raises SettingsError."""
+def read_training_data(paths: Iterable[Path]) -> Table:
+    """The training data of all NPZ files ``paths``, which must hold the same channels. Raises SettingsError."""
     tables: list[Table] = []
     for path in paths:
         table = _read(path)
         if tables and table.channels != tables[0].channels:
-            raise SettingsError(f"the lessons {path} hold other channels than the first file; fit them apart")
+            raise SettingsError(f"{path} holds other channels than the first file; fit them separately")
         frames = 0 if not tables or not len(tables[-1].frame) else int(tables[-1].frame[-1]) + 1
         tables.append(table._replace(frame=table.frame + frames))
     if not tables:
-        raise SettingsError("there must be at least one file of lessons")
+        raise SettingsError("there must be at least one file of training data")
     columns = zip(*(table[1:] for table in tables), strict=True)
     return Table(tables[0].channels, *(np.concatenate(column) for column in columns))
 
@@ -117,18 +117,20 @@ def _read(path: Path) -> Table:
         content = npz_arrays(path)
         arrays = [content[name] for name in Table._fields]
     except OSError as error:
-        raise SettingsError(f"cannot read the lessons {path}: {error.strerror}") from None
+        raise SettingsError(f"cannot read {path}: {error.strerror}") from None
     except KeyError as error:
-        raise SettingsError(f"{path} holds no lessons: there is no array {error}; Lessons.save writes them") from None
+        raise SettingsError(
+            f"{path} holds no training data: there is no array {error}; TrainingData.save writes them"
+        ) from None
     except ValueError as error:
-        raise SettingsError(f"{path} holds no lessons: {error}; Lessons.save writes them") from None
+        raise SettingsError(f"{path} holds no training data: {error}; TrainingData.save writes them") from None
     if not _fit_together(*arrays):
-        raise SettingsError(f"{path} holds no lessons: its arrays do not fit together")
+        raise SettingsError(f"{path} holds no training data: its arrays do not fit together")
     table = Table(tuple(arrays[0].tolist()), *arrays[1:])
     try:
         _check_channels(table.channels)
     except ValueError as error:
-        raise SettingsError(f"the lessons {path} cannot be learned from: {error}") from None
+        raise SettingsError(f"{path} cannot be used for training: {error}") from None
     if not (np.isfinite(table.values).all() and np.isfinite(table.attention).all()):
         raise SettingsError(f"{path} holds numbers that are not finite")
     return table
@@ -145,16 +147,16 @@ def _fit_together(channels: NDArray[Any], values: NDArray[Any], attention: NDArr
     )
 
 
-def fit_scorer(table: Table, ridge: float = 1e-3) -> Learned:
+def fit_scorer(table: Table, ridge: float = 1e-3) -> FittedScorer:
     """The weights that predict attention best: ridge regression (Hoerl and Kennard 1970) on standardised channels.
 
     ``ridge`` is the penalty per token on the squared weights of channels of unit variance; the bias is free. Channels
-    that never vary get no weight. The scorer is fitted to all lessons; the correlation is that of one fitted to four
+    that never vary get no weight. The scorer is fitted to everything; the correlation is that of one fitted to four
     fifths of the frames, on the rest. Raises SettingsError where there is nothing to learn from.
     """
     varies = table.values.std(axis=0) > 1e-6
     if len(table.attention) < 2 or not varies.any() or table.attention.std() == 0:
-        raise SettingsError("there is nothing to learn: attention, or all channels, are the same for every token")
+        raise SettingsError("there is nothing to learn: attention, or every channel, is the same for all tokens")
     held = table.frame % _HELD_OUT == _HELD_OUT - 1
     correlation = None
     if min(held.sum(), (~held).sum()) >= 2:
@@ -164,7 +166,7 @@ def fit_scorer(table: Table, ridge: float = 1e-3) -> Learned:
             correlation = float(np.corrcoef(predicted, table.attention[held])[0, 1])
     weights, bias = _regression(table.values, table.attention, ridge)
     named = {name: float(weight) for name, weight in zip(table.channels, weights, strict=True)}
-    return Learned(LinearScorer(named, float(bias)), correlation)
+    return FittedScorer(LinearScorer(named, float(bias)), correlation)
 
 
 def _regression(

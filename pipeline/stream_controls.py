@@ -15,7 +15,7 @@ from foveate.pipeline.relevance.stream_query import compile_queries
 from foveate.pipeline.settings import Settings
 
 
-class Steering:
+class StreamControls:
     """What streams of every kind are told from the caller's thread."""
 
     def __init__(self, plan: StreamPlan, feedback: Feedback) -> None:
