@@ -161,13 +161,13 @@ class Selection:
         ``picture`` is the frame, such as the stream's ``frame``, or R'G'B' uint8[H, W, 3] at any scale; it is not
         changed. Places without a token are darkened. Raises ValueError for another shape or type.
         """
-        from foveate.pipeline.selection.showing import drawn
+        from foveate.pipeline.selection.notebook import drawn
 
         return drawn(self, picture)
 
     def _repr_html_(self) -> str:
         """For notebooks: what the model sees of this frame alone, and where the tokens lie."""
-        from foveate.pipeline.selection.showing import html_of
+        from foveate.pipeline.selection.notebook import html_of
 
         return html_of(self)
 

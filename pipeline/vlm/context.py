@@ -17,7 +17,7 @@ _PER_TOKEN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GroupList:
     """N groups of tokens, in the order in which they were given."""
 
     number: NDArray[np.int64]  # [N], ascending: how many groups were given before it, so that it is never used again
@@ -27,17 +27,17 @@ class Given:
     def __len__(self) -> int:
         return len(self.number)
 
-    def __getitem__(self, chosen: NDArray[Any]) -> Given:
+    def __getitem__(self, chosen: NDArray[Any]) -> GroupList:
         """Some of them."""
-        return Given(self.number[chosen], self.frame[chosen], self.group[chosen])
+        return GroupList(self.number[chosen], self.frame[chosen], self.group[chosen])
 
 
 class Part(NamedTuple):
     """Some groups of one Selection."""
 
     selection: Selection  # of these groups alone; without maps, device patches and extras
-    number: NDArray[np.int64]  # [G], as in Given
-    group: NDArray[np.int64]  # [G], as in Given
+    number: NDArray[np.int64]  # [G], as in GroupList
+    group: NDArray[np.int64]  # [G], as in GroupList
     whole: int  # groups of the whole Selection
 
 
@@ -45,11 +45,11 @@ class _State(NamedTuple):
     """What shows where."""
 
     cells: NDArray[np.int64]  # [rows, columns]: which of ``live`` shows there, -1: none
-    live: Given
+    live: GroupList
     shows: NDArray[np.int64]  # [N]: cells in which each still shows, at least 1
 
     @classmethod
-    def of(cls, cells: NDArray[np.int64], given: Given) -> _State:
+    def of(cls, cells: NDArray[np.int64], given: GroupList) -> _State:
         """Of cells that hold indices into ``given``: what shows nowhere is left out."""
         counts = np.bincount(cells.ravel() + 1, minlength=len(given) + 1)[1:]
         lives = counts > 0
@@ -121,15 +121,15 @@ class Context:
         return sum(len(part.number) for part in self._parts.values())
 
     @property
-    def live(self) -> Given:
+    def live(self) -> GroupList:
         """The groups that still count."""
         return self._state.live
 
-    def replaces(self, selection: Selection) -> Given:
+    def replaces(self, selection: Selection) -> GroupList:
         """The live groups that would be dead after ``selection``. Nothing changes. Raises ValueError as ``add``."""
         return self._dead(self._within(self._after(selection)))
 
-    def add(self, selection: Selection) -> Given:
+    def add(self, selection: Selection) -> GroupList:
         """Take in the next Selection of a stream. Returns the earlier groups that are dead now.
 
         Raises ValueError where its tokens are no groups of ``merge`` x ``merge``, and for another size of picture than
@@ -157,7 +157,7 @@ class Context:
         self._sent = self._given
         self._parts.clear()
 
-    def _dead(self, after: _State) -> Given:
+    def _dead(self, after: _State) -> GroupList:
         before = self._state.live
         return before[~_among(before.number, after.live.number)]
 
@@ -209,10 +209,10 @@ class Context:
                 self._parts[key] = _of(part, _among(part.number, live.number), self._merge)
 
 
-_NOTHING: Final = (Given(*[np.empty(0, np.int64)] * 3), np.empty(0, np.int64))
+_NOTHING: Final = (GroupList(*[np.empty(0, np.int64)] * 3), np.empty(0, np.int64))
 
 
-def _first(given: Given) -> NDArray[np.int64]:
+def _first(given: GroupList) -> NDArray[np.int64]:
     """The number of the first group of each group's Selection, [N], ascending."""
     return given.number - given.group
 
@@ -225,11 +225,11 @@ def _among(numbers: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.
     return found
 
 
-def _more(live: Given, selection: Selection, given: int, count: int) -> Given:
+def _more(live: GroupList, selection: Selection, given: int, count: int) -> GroupList:
     group = np.arange(count)
     added = given + group, np.full(count, selection.index), group
     before = live.number, live.frame, live.group
-    return Given(*(np.concatenate(each) for each in zip(before, added, strict=True)))
+    return GroupList(*(np.concatenate(each) for each in zip(before, added, strict=True)))
 
 
 def _painted(cells: NDArray[np.int64], selection: Selection, merge: int, first: int) -> NDArray[np.int64]:

@@ -18,8 +18,8 @@ from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.prompts import Prompt, closed, joined
 
 if TYPE_CHECKING:
+    from foveate.pipeline.vlm.attention_recorder import AttentionRecorder
     from foveate.pipeline.vlm.reader import Reader
-    from foveate.pipeline.vlm.tap import Tap
 
 ANSWER: Final = 256  # tokens that an answer may have, if nothing else is said
 _FIRST: Final = 4  # tokens that always stay, as models attend to the first ones whatever they are (Xiao et al. 2023)
@@ -95,7 +95,7 @@ class Conversation:
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """Numbers of the groups that the model holds, as in Given: int64[G]."""
+        """Numbers of the groups that the model holds, as in GroupList: int64[G]."""
         return np.asarray(self._marks.number[self._marks.number != _TEXT])
 
     def ask(self, selections: Sequence[Selection], text: str, **how: Any) -> str:
@@ -124,20 +124,18 @@ class Conversation:
         self._latest = frames, turn.types[0].nonzero()[:, 0].numpy() + before, whole.ids.shape[1]
         yield from self._generate(whole, marks, inputs, how)
 
-    def attended(self, tap: Tap) -> list[Attended]:
-        """What the model attended to of each Selection that entered with the latest turn, made with ``tap`` open.
+    def attended(self, recorder: AttentionRecorder) -> list[Attended]:
+        """What the model attended to of each Selection that entered with the latest turn, made with ``recorder`` open.
 
         Ready for ``stream.add_attention(*each)``. Groups that did not enter, since later ones covered them, have 0.
-        Raises ValueError for a tap that was not open at the latest turn, or saw another prompt since.
+        Raises ValueError for a recorder that was not open at the latest turn, or saw another prompt since.
         """
         if self._latest is None:
             return []
         frames, at, length = self._latest
-        attention = tap.attention
+        attention = recorder.attention
         if len(attention) != length:
-            raise ValueError(
-                f"the latest prompt has {length} tokens, and the tap has last seen one of {len(attention)}"
-            )
+            raise ValueError(f"the latest prompt has {length} tokens, and the recorder saw one of {len(attention)}")
         of_groups = attention[at]
         of_groups = of_groups / (float(of_groups.max(initial=0.0)) or 1.0)
         ends = np.cumsum([len(groups) for _, groups in frames])

@@ -11,8 +11,8 @@ from vllm.model_executor.models.qwen3_vl import Qwen3VLForConditionalGeneration
 from vllm.model_executor.models.qwen3_vl_moe import Qwen3VLMoeForConditionalGeneration
 from vllm.multimodal import MULTIMODAL_REGISTRY
 
+from foveate.pipeline.vlm.vllm.mixins import ChosenInfo, ChosenModel, ChosenProcessor
 from foveate.pipeline.vlm.vllm.plugin import architecture
-from foveate.pipeline.vlm.vllm.seam import ChosenInfo, ChosenModel, ChosenProcessor
 
 
 def _taking_chosen(base: Any) -> Any:

@@ -17,9 +17,9 @@ pytest.importorskip("transformers", minversion="5.18", reason="needs transformer
 
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS  # noqa: E402
 
+from foveate.pipeline.vlm.attention_recorder import AttentionRecorder  # noqa: E402
 from foveate.pipeline.vlm.context import Context  # noqa: E402
 from foveate.pipeline.vlm.reader import Reader  # noqa: E402
-from foveate.pipeline.vlm.tap import Tap  # noqa: E402
 from tests.models.processor import processor  # noqa: E402
 from tests.models.vision_language import model_of  # noqa: E402
 from tests.pipeline.test_vlm_models import CHOSEN, EXACT_ATTENTION, given, part_of, whole  # noqa: E402
@@ -54,11 +54,11 @@ def eager(model: Any, inputs: dict[str, Any]) -> tuple[Any, ...]:
 def test_it_notes_what_eager_attention_returns(model: Any, layers: list[int] | None) -> None:
     inputs = given(model, [part_of(whole(1), CHOSEN), whole(2)])
     plain = model(**inputs).logits
-    with Tap(model, layers) as tap:
+    with AttentionRecorder(model, layers) as recorder:
         logits = model(**inputs).logits
     expected = torch.stack([eager(model, inputs)[at][:, -1] for at in layers or (0, 1)]).mean((0, 1))
-    assert np.abs(tap.attention - expected.numpy()).max() <= 1e-6
-    assert abs(float(tap.attention.sum()) - 1) <= 1e-5
+    assert np.abs(recorder.attention - expected.numpy()).max() <= 1e-6
+    assert abs(float(recorder.attention.sum()) - 1) <= 1e-5
     assert (logits == plain).all()
 
 
@@ -67,10 +67,10 @@ def test_eager_models_are_tapped_as_well(model: Any) -> None:
     inputs = given(model, [whole(1)])
     expected = torch.stack(eager(model, inputs))[:, :, -1].mean((0, 1))
     model.set_attn_implementation("eager")
-    with Tap(model) as tap:
+    with AttentionRecorder(model) as recorder:
         model(**inputs)
     model.set_attn_implementation("sdpa")
-    assert np.abs(tap.attention - expected.numpy()).max() <= 1e-6
+    assert np.abs(recorder.attention - expected.numpy()).max() <= 1e-6
 
 
 def test_each_token_of_an_answer_counts_and_each_selection_gets_its_own(model: Any) -> None:
@@ -82,7 +82,7 @@ def test_each_token_of_an_answer_counts_and_each_selection_gets_its_own(model: A
     selections = [part_of(whole(1), turned), part_of(whole(2), []), whole(2)]
     selections = [replace(each, index=at) for at, each in enumerate(selections, 5)]
     before = talk.tokens
-    with Tap(model) as tap:
+    with AttentionRecorder(model) as recorder:
         talk.ask(selections, "what?", **TALK)
     prompt = talk.prompt
     length = prompt.ids.shape[1] - TALK["max_new_tokens"]
@@ -91,10 +91,10 @@ def test_each_token_of_an_answer_counts_and_each_selection_gets_its_own(model: A
     inputs = {"input_ids": prompt.ids, "position_ids": prompt.positions, "mm_encoder_outputs": features}
     attention = torch.stack(eager(model, inputs)).mean((0, 1))  # [L, L]
     expected = attention[length - 1 : -1, :length].mean(0).numpy()
-    assert np.abs(tap.attention - expected).max() <= 1e-6
+    assert np.abs(recorder.attention - expected).max() <= 1e-6
     at = before + prompt.types[0, before:].nonzero()[:, 0].numpy()
     most = expected[at].max()
-    found = talk.attended(tap)
+    found = talk.attended(recorder)
     assert [frame for frame, _ in found] == [5, 6, 7]
     assert [weights.shape for _, weights in found] == [(28,), (0,), (96,)]
     in_prompt = dict(zip(sorted(turned), expected[at[:7]] / most, strict=True))  # row by row
@@ -103,12 +103,12 @@ def test_each_token_of_an_answer_counts_and_each_selection_gets_its_own(model: A
     assert np.abs(found[2].weights.reshape(24, 4) - (expected[at[7:]] / most)[:, None]).max() <= 1e-5
     assert max(float(weights.max(initial=0)) for _, weights in found) == 1.0
     talk.ask([], "and?", **TALK)
-    with pytest.raises(ValueError, match="the tap has last seen one of"):
-        talk.attended(tap)
+    with pytest.raises(ValueError, match="the recorder saw one of"):
+        talk.attended(recorder)
 
 
 def test_taps_are_closed_in_any_order_and_after_errors(model: Any) -> None:
-    first, second = Tap(model), Tap(model)
+    first, second = AttentionRecorder(model), AttentionRecorder(model)
     inputs = [given(model, selections) for selections in ([whole(1)], [whole(2), whole(3)], [whole(4)])]
     expected = [torch.stack(eager(model, each))[:, :, -1].mean((0, 1)).numpy() for each in inputs]
     with torch.no_grad():
@@ -121,7 +121,7 @@ def test_taps_are_closed_in_any_order_and_after_errors(model: Any) -> None:
         model(**inputs[2])
     assert np.abs(first.attention - expected[0]).max() <= 1e-6
     assert np.abs(second.attention - expected[1]).max() <= 1e-6
-    with pytest.raises(ZeroDivisionError), Tap(model):
+    with pytest.raises(ZeroDivisionError), AttentionRecorder(model):
         _ = 1 / 0
 
 
@@ -132,7 +132,7 @@ def test_an_attention_function_of_ones_own_comes_back(model: Any, monkeypatch: p
         return own(*given, **how)
 
     monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "sdpa", mine)
-    with Tap(model):
+    with AttentionRecorder(model):
         assert ALL_ATTENTION_FUNCTIONS["sdpa"] is not mine
     assert ALL_ATTENTION_FUNCTIONS["sdpa"] is mine
     monkeypatch.undo()
@@ -140,7 +140,7 @@ def test_an_attention_function_of_ones_own_comes_back(model: Any, monkeypatch: p
 
 
 def test_models_of_other_threads_are_left_alone() -> None:
-    """Four threads, a model each, at the same time: each tap notes its own model's runs alone."""
+    """Four threads, a model each, at the same time: each recorder notes its own model's runs alone."""
     models = [model_of("qwen3_vl") for _ in range(4)]
     inputs = [given(models[at], [whole(at)] * (at + 1)) for at in range(4)]
     expected = [torch.stack(eager(models[at], inputs[at]))[:, :, -1].mean((0, 1)).numpy() for at in range(4)]
@@ -148,9 +148,9 @@ def test_models_of_other_threads_are_left_alone() -> None:
 
     def work(at: int) -> None:
         for _ in range(5):
-            with Tap(models[at]) as tap, torch.no_grad():
+            with AttentionRecorder(models[at]) as recorder, torch.no_grad():
                 models[at](**inputs[at])
-            noted[at].append(tap.attention)
+            noted[at].append(recorder.attention)
 
     threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
     for thread in threads:
@@ -169,29 +169,29 @@ def test_of_gemma_4_layers_without_windows_and_with_their_own_keys_are_noted(fam
     reader = Reader(model, processor())
     talk = reader.conversation()
     selections = [replace(part_of(whole(1, 3), CHOSEN), index=4), replace(whole(2, 3), index=5)]
-    with Tap(model) as tap:
+    with AttentionRecorder(model) as recorder:
         for selection in selections:
             talk.ask([selection], "what?", **TALK)
     prompt = talk.prompt
     length = prompt.ids.shape[1] - TALK["max_new_tokens"]
     inputs = reader.inputs_of(prompt, reader.inputs(selections, "")["mm_encoder_outputs"]["image"])
     expected = eager(model, inputs)[1].mean(0)[length - 1 : -1, :length].mean(0).detach().numpy()
-    assert np.abs(tap.attention - expected).max() <= 1e-6
-    assert [(frame, len(weights)) for frame, weights in talk.attended(tap)] == [(5, 216)]
+    assert np.abs(recorder.attention - expected).max() <= 1e-6
+    assert [(frame, len(weights)) for frame, weights in talk.attended(recorder)] == [(5, 216)]
     with pytest.raises(ValueError, match=r"layers must be some of full attention, \[1\], got \[0\]"):
-        Tap(model, [0])
+        AttentionRecorder(model, [0])
 
 
 def test_what_does_not_fit_is_told(model: Any) -> None:
     with pytest.raises(ValueError, match=r"layers must be some of full attention, \[0, 1\], got \[2\]"):
-        Tap(model, [2])
+        AttentionRecorder(model, [2])
     with pytest.raises(ValueError, match=r"got \[\]"):
-        Tap(model, [])
-    with pytest.raises(RuntimeError, match="has seen no attention"):
-        _ = Tap(model).attention
+        AttentionRecorder(model, [])
+    with pytest.raises(RuntimeError, match="there is no attention yet"):
+        _ = AttentionRecorder(model).attention
     linear = model_of("qwen3_5")
     with pytest.raises(ValueError, match=r"layers must be some of full attention, \[1\], got \[0\]"):
-        Tap(linear, [0])
+        AttentionRecorder(linear, [0])
 
 
 def test_a_stream_takes_it(model: Any, samples: Any) -> None:
@@ -200,13 +200,13 @@ def test_a_stream_takes_it(model: Any, samples: Any) -> None:
     settings = {"allocation": {"memory": "stream", "merge": reader.merge}, "source": {"frames": 3}}
     with (
         open_stream(str(samples / "pedestrians.mp4"), budget=64, patches=True, **settings) as stream,
-        Tap(model) as tap,
+        AttentionRecorder(model) as recorder,
     ):
         selections = {}
         for selection in stream:
             selections[selection.index] = selection
             talk.ask([selection], "who?", **TALK)
-            for frame, weights in talk.attended(tap):
+            for frame, weights in talk.attended(recorder):
                 assert weights.shape == (len(selections[frame]),)
                 assert weights.dtype == np.float32
                 assert 0 <= weights.min() <= weights.max() <= 1

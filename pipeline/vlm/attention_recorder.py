@@ -12,23 +12,21 @@ import torch
 from numpy.typing import NDArray
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-_EAGER: Final = "eager"
 _lock = Lock()
-_open: Final[dict[str, tuple[Tap, ...]]] = {}  # by the name of the attention function
-_own: Final[dict[str, Callable[..., Any]]] = {}  # what the taps stand before
+_open: Final[dict[str, tuple[AttentionRecorder, ...]]] = {}  # by the name of the attention function
+_own: Final[dict[str, Callable[..., Any]]] = {}  # the functions that recorders wrap
 
 
-class Tap:
-    """A context manager that notes the attention of chosen layers of a model while it is open.
+class AttentionRecorder:
+    """A context manager that records the attention of chosen layers of a model while it is open.
 
-    It counts what the newest token attends to: at the end of a prompt, and of each token of the answer while the next
-    one is found. Each prompt, a run of more than one token, begins anew. The model keeps its attention function (SDPA,
-    FlashAttention, eager) and gives what it gives without a tap; the weights of that one token are worked out beside
-    it.
+    It records what the newest token attends to: at the end of a prompt, and at each token of the answer while the next
+    one is computed. Each prompt, a run of more than one token, starts anew. The model keeps its attention function
+    (SDPA, FlashAttention, eager) and its output; the weights of that one token are computed beside it.
 
-    Taps may be opened and closed in any order and by several threads, on one model or on many, and when the last one
-    is closed nothing of them is left. A tap notes every run of its model while it is open, of whichever thread (an
-    answer is made in a thread of its own); so let two threads not run one model while it is tapped. A batch of one.
+    Recorders may be opened and closed in any order and by several threads, on one model or on many; after the last one
+    is closed, nothing of them is left. A recorder sees every run of its model while it is open, from any thread (an
+    answer is made in a thread of its own), so do not let two threads run a model that is recorded. Batches of one.
     """
 
     def __init__(self, model: Any, layers: Sequence[int] | None = None) -> None:
@@ -48,15 +46,15 @@ class Tap:
         self._name = next(iter(self._modules)).config._attn_implementation
         with _lock:
             if self._name not in _open:
-                _put_before(self._name)
+                _wrap(self._name)
             _open[self._name] = (*_open.get(self._name, ()), self)
         return self
 
     def __exit__(self, *_: object) -> None:
         with _lock:
-            _open[self._name] = tuple(tap for tap in _open[self._name] if tap is not self)
+            _open[self._name] = tuple(recorder for recorder in _open[self._name] if recorder is not self)
             if not _open[self._name]:
-                _take_away(self._name)
+                _unwrap(self._name)
 
     @property
     def attention(self) -> NDArray[np.float32]:
@@ -66,11 +64,11 @@ class Tap:
         RuntimeError where nothing was run.
         """
         if not self._seen:
-            raise RuntimeError("the tap has seen no attention; run the model while it is open")
+            raise RuntimeError("there is no attention yet; run the model while it is open")
         means = [(total / count).cpu().numpy() for total, count in self._seen.values()]
         return np.asarray(np.mean(means, axis=0), np.float32)
 
-    def _note(self, module: Any, query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float | None) -> None:
+    def _record(self, module: Any, query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float | None) -> None:
         if module not in self._modules:
             return
         found = _newest(query, key, mask, module.scaling if scaling is None else scaling)
@@ -104,22 +102,22 @@ def _newest(query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float) -
         return logits.softmax(-1).mean((0, 1, 2))
 
 
-def _put_before(name: str) -> None:
+def _wrap(name: str) -> None:
     own = ALL_ATTENTION_FUNCTIONS.get(name)
     if own is not None:
         _own[name] = own
 
-    def tapped(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, **how: Any) -> Any:
-        for tap in _open.get(name, ()):
-            tap._note(module, query, key, attention_mask, how.get("scaling"))
+    def recorded(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, **how: Any) -> Any:
+        for recorder in _open.get(name, ()):
+            recorder._record(module, query, key, attention_mask, how.get("scaling"))
         # The eager function is not in the table: each model has its own, beside its layers.
         function = own or sys.modules[type(module).__module__].eager_attention_forward
         return function(module, query, key, value, attention_mask, **how)
 
-    ALL_ATTENTION_FUNCTIONS[name] = tapped
+    ALL_ATTENTION_FUNCTIONS[name] = recorded
 
 
-def _take_away(name: str) -> None:
+def _unwrap(name: str) -> None:
     del _open[name]
     del ALL_ATTENTION_FUNCTIONS[name]
     own = _own.pop(name, None)
