@@ -25,6 +25,7 @@ from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Source
 from foveate.pipeline.info import EngineInfo
+from foveate.pipeline.live.source import LiveSource
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
 from foveate.pipeline.spec.keyframes import Keyframe
@@ -59,12 +60,15 @@ class CudaEngine:
         self._debt: DeviceArray | None = None  # where the budget is an average; see Cascade
 
     def threads(self, source: Source, decode: Stage) -> list[list[Stage]]:
-        """One thread for all that uses the GPU: the three stages, and ``decode`` where ``source`` is a DeviceSource.
+        """One thread for all that uses the GPU: the three stages, and ``decode`` where frames may be on the device.
 
-        Two Steps may wait behind it, so that it does not stand still while the next one is about to be taken.
+        Two Steps may wait behind it, so that it does not stand still while the next one is about to be taken. A live
+        frame is unpacked as soon as its work is done, and not when the next one comes.
         """
+        live = isinstance(source, LiveSource)
+        self._behind = 0 if live else self._behind
         stages = [Stage("upload", self.upload), Stage("pyramid", self.pyramid), Stage("cascade", self.cascade, depth=2)]
-        return [[decode, *stages]] if isinstance(source, DeviceSource) else [[decode], stages]
+        return [[decode, *stages]] if live or isinstance(source, DeviceSource) else [[decode], stages]
 
     def upload(self, frames: Iterable[AnyFrame]) -> Iterator[FrameInFlight]:
         """Bring each frame to the device. To be read by ``cascade``, which holds the device."""

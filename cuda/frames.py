@@ -32,7 +32,7 @@ class DeviceFrame:
     chroma_row: int  # the row of ``pixels`` at which chroma begins
     colour: Colour
     discontinuity: bool = False
-    live: LiveTimes | None = None  # files only, so far
+    live: LiveTimes | None = None
 
     @property
     def pixels(self) -> DeviceArray:

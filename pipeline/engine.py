@@ -83,6 +83,14 @@ def open_decoder(engine: Engine, address: str, settings: SourceSettings, network
     return _cuda("decode.source").on_device(source, address, settings)
 
 
+def live_decoding(engine: Engine, name: str) -> Any:
+    """What decodes the connections of a live source (pipeline.live.decoding.LiveDecoding); None: the CPU does.
+
+    ``name`` is the source's, as it may be shown.
+    """
+    return _cuda("decode.live").LiveDecoding(name) if engine.info.name == "cuda" else None
+
+
 def _cuda(module: str) -> Any:
     """A module of the CUDA engine, by name and not before it is asked for: pipeline does without that engine."""
     return import_module(f"foveate.cuda.{module}")

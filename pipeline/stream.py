@@ -11,11 +11,12 @@ from typing import IO, Literal, NamedTuple, Self, TypeGuard, Unpack
 from foveate.pipeline.async_iteration import AsyncIteration
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
-from foveate.pipeline.engine import Engine, open_decoder, open_engine
+from foveate.pipeline.engine import Engine, live_decoding, open_decoder, open_engine
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.frames import Damage, Frame, FrameView, Source
 from foveate.pipeline.info import EngineInfo, SourceInfo
 from foveate.pipeline.keywords import SettingsKeywords, overridden
+from foveate.pipeline.live.decoding import on_host
 from foveate.pipeline.live.latency import with_latency
 from foveate.pipeline.live.source import FiniteError, LiveSource
 from foveate.pipeline.live.status import Listener, Status
@@ -25,7 +26,7 @@ from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, SourceSettings, shown_value
 from foveate.pipeline.sinks.base import Sink
-from foveate.pipeline.sources.address import Named
+from foveate.pipeline.sources.address import Named, shown
 from foveate.pipeline.sources.arrays import Layout
 from foveate.pipeline.sources.decoding import Cancellable
 from foveate.pipeline.sources.file_objects import FileObject
@@ -165,7 +166,8 @@ def _opened(ready: Prepared, address: str, listener: Listener | None, expect: Ex
     settings = ready.plan.settings
     if is_live(address) and not (expect == "file" and may_end(address)):
         try:
-            return LiveSource(address, settings.live, settings.source, listener)
+            decode = live_decoding(ready.engine, shown(address)) or on_host
+            return LiveSource(address, settings.live, settings.source, listener, decode)
         except FiniteError:
             if expect == "live":
                 raise

@@ -80,6 +80,11 @@ def leading_units(codec: str, data: bytes) -> Iterator[tuple[int, bytes]]:
         start = end
 
 
+def unit_type(codec: str, unit: bytes) -> int:
+    """nal_unit_type of a unit."""
+    return _h264_type(unit[0]) if codec == "h264" else _hevc_type(unit[0])
+
+
 def _units(packet: bytes, length: int) -> list[bytes]:
     units, at, end = [], 0, len(packet)
     while at < end:

@@ -22,7 +22,7 @@ _DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
 """Bits of the pixel formats that are left to the hardware."""
 
 
-def codec_problem(codec: str, pixel_format: str, width: int, height: int) -> str | None:
+def codec_problem(codec: str, pixel_format: str, width: int, height: int, gpu: int = 0) -> str | None:
     """Why the hardware cannot decode this, or None where it can. Ends no process, whatever the driver's state."""
     if codec not in _CODECS:
         return f"the hardware has no decoder for {codec}"
@@ -31,8 +31,8 @@ def codec_problem(codec: str, pixel_format: str, width: int, height: int) -> str
     problem = gpu_problem() or library_problem()
     if problem:
         return problem
-    with Device() as device:
-        limits = capabilities(device.index, _CODECS[codec], _DEPTHS[pixel_format])
+    with Device(gpu):
+        limits = capabilities(gpu, _CODECS[codec], _DEPTHS[pixel_format])
     if limits is None:
         return f"this GPU does not decode {codec} with {_DEPTHS[pixel_format]} bits"
     if not (limits.min_width <= width <= limits.max_width and limits.min_height <= height <= limits.max_height):
@@ -102,9 +102,14 @@ def report() -> dict[str, Any]:
 class Nvdec:
     """Decodes one stream packet by packet. Made, used and closed by the thread that owns the GPU."""
 
-    def __init__(self, device: Device, codec: str) -> None:
-        """``codec`` is PyAV's name of the decoder. Raises PyNvVideoCodec's errors."""
+    def __init__(self, device: Device, codec: str, at_once: bool = False) -> None:
+        """``codec`` is PyAV's name of the decoder. Raises PyNvVideoCodec's errors.
+
+        ``at_once``: each packet holds one whole picture, and pictures are shown in the order of the packets; so each
+        comes out at its packet.
+        """
         nvc = _library()
+        latency = nvc.DisplayDecodeLatencyType
         self._copies = PictureCopies(device)
         with no_capture():
             self._decoder: Any = nvc.CreateDecoder(
@@ -113,6 +118,7 @@ class Nvdec:
                 cudacontext=device.context_handle,
                 cudastream=self._copies.stream,
                 usedevicememory=True,
+                latency=latency.LOW if at_once else latency.NATIVE,
             )
 
     def decode(self, packet: Any) -> Iterator[Picture]:

@@ -47,7 +47,7 @@ def packets(feed: Packets, damage: Damage) -> Iterator[Coded]:
             except ValueError as error:  # what it holds is no picture
                 record_damage(damage, f"a picture could not be decoded: {error}")
                 continue
-            coded = _packet_data(np.frombuffer(data, np.uint8), len(data), ticks)
+            coded = packet_data(data, ticks)
             shown, problem = not packet.is_discard, watch.problem(data)
             yield Coded(coded, ticks, packet.duration or 0, shown, problem, packet.is_keyframe)
     except FFmpegError as error:
@@ -56,7 +56,7 @@ def packets(feed: Packets, damage: Damage) -> Iterator[Coded]:
 
 def flush() -> Any:
     """The PacketData behind the last one."""
-    return _packet_data(_NOTHING, 0, 0)
+    return _pointing(_NOTHING, 0, 0)
 
 
 def parameter_sets(feed: Feed) -> bytes:
@@ -76,10 +76,18 @@ def _ticks(packet: Packet[Any], otherwise: int) -> int:
     return otherwise if packet.dts is None else packet.dts
 
 
-def _packet_data(buffer: Any, size: int, ticks: int) -> Any:
+def packet_data(data: bytes, pts: int, at_once: bool = False) -> Any:
+    """A PacketData of what must stay alive as long as it is in use; ``at_once`` as for Nvdec."""
+    packet = _pointing(np.frombuffer(data, np.uint8), len(data), pts)
+    if at_once:
+        packet.decode_flag = importlib.import_module("PyNvVideoCodec").VideoPacketFlag.ENDOFPICTURE
+    return packet
+
+
+def _pointing(buffer: Any, size: int, pts: int) -> Any:
     """A PacketData that points into ``buffer``."""
     packet = importlib.import_module("PyNvVideoCodec").PacketData()
     packet.bsl = size
     packet.bsl_data = buffer.ctypes.data
-    packet.pts = ticks
+    packet.pts = pts
     return packet

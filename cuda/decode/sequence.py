@@ -1,12 +1,37 @@
-"""Cropping at the left or the top, in the sequence parameter sets of H.264 (7.3.2.1.1) and HEVC (H.265, 7.3.2.2.1)."""
+"""What sequence parameter sets tell, of H.264 (7.3.2.1.1, E.1.1) and HEVC (H.265, 7.3.2.2.1)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 _HIGH: Final = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}
 """Values of profile_idc with which a set tells of chroma, depths and scaling."""
+_INTRA: Final = {44, 86, 100, 110, 122, 244}
+"""Values of profile_idc of which constraint_set3_flag makes a profile of intra pictures alone (E.2.1)."""
+_BASELINE: Final = 66  # knows no B slices
 _PROFILE: Final = 88  # bits of a profile, of HEVC, without the level (7.3.3)
+_EXTENDED: Final = 255  # aspect_ratio_idc behind which width and height follow (E.1.1)
+_MACROBLOCK: Final = 16  # pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """The format of the pictures behind a set. A decoder of one format does not decode another."""
+
+    profile: int
+    width: int  # pixels, before cropping
+    height: int
+    chroma: int  # chroma_format_idc: 1 is 4:2:0
+    depth: int  # bits of a luma sample
+    cropping: tuple[int, int, int, int]  # left, right, top and bottom, in the set's own units
+    reorders: bool  # pictures may be shown in another order than they are decoded in
+
+    @property
+    def crops_at_start(self) -> bool:
+        """Whether it crops at the left or the top."""
+        left, _, top, _ = self.cropping
+        return bool(left or top)
 
 
 class _Bits:
@@ -36,51 +61,51 @@ class _Bits:
         return (coded + 1) // 2 if coded & 1 else -(coded // 2)
 
 
+def sequence_of(codec: str, unit: bytes) -> Sequence | None:
+    """What a sequence parameter set tells; ``codec`` is "h264" or "hevc". None for one that is cut."""
+    try:
+        return _h264(_Bits(unit[1:])) if codec == "h264" else _hevc(_Bits(unit[2:]))
+    except IndexError:
+        return None
+
+
 def crops_at_start(codec: str, unit: bytes) -> bool:
     """Whether a sequence parameter set crops at the left or the top. One that is cut does not."""
-    try:
-        bits = _Bits(unit[1 if codec == "h264" else 2 :])
-        (_to_cropping_h264 if codec == "h264" else _to_cropping_hevc)(bits)
-        if not bits.take(1):
-            return False
-        left, _, top, _ = (bits.unsigned() for _ in range(4))
-    except IndexError:
-        return False
-    return bool(left or top)
+    sequence = sequence_of(codec, unit)
+    return sequence is not None and sequence.crops_at_start
 
 
-def _to_cropping_h264(bits: _Bits) -> None:
-    profile = bits.take(24) >> 16
+def _h264(bits: _Bits) -> Sequence:
+    profile, constraints = bits.take(8), bits.take(8)
+    bits.take(8)
     bits.unsigned()
-    if profile in _HIGH:
-        _skip_chroma_and_scaling(bits)
+    chroma, depth = _chroma_and_depth(bits) if profile in _HIGH else (1, 8)
     bits.unsigned()
-    order = bits.unsigned()
-    if order == 0:
-        bits.unsigned()
-    elif order == 1:
-        bits.take(1)
-        for _ in range(2):
-            bits.signed()
-        for _ in range(bits.unsigned()):
-            bits.signed()
+    order = _skip_order(bits)
     bits.unsigned()
     bits.take(1)
-    for _ in range(2):  # width and height
-        bits.unsigned()
-    bits.take(1 if bits.take(1) else 2)  # frames only, else one flag more
+    columns, rows = bits.unsigned() + 1, bits.unsigned() + 1
+    fields = 2 - bits.take(1)
+    bits.take(fields)  # of frames alone one flag, else two
+    cropping = _cropping(bits)
+    intra = profile in _INTRA and constraints >> 4 & 1
+    reorders = order != 2 and profile != _BASELINE and not intra and _told_reordering(bits)
+    return Sequence(
+        profile, _MACROBLOCK * columns, _MACROBLOCK * fields * rows, chroma, depth, cropping, bool(reorders)
+    )
 
 
-def _skip_chroma_and_scaling(bits: _Bits) -> None:
+def _chroma_and_depth(bits: _Bits) -> tuple[int, int]:
     chroma = bits.unsigned()
     bits.take(int(chroma == 3))
-    for _ in range(2):  # depths
-        bits.unsigned()
+    depth = bits.unsigned() + 8
+    bits.unsigned()
     bits.take(1)
     if bits.take(1):
         for number in range(12 if chroma == 3 else 8):
             if bits.take(1):
                 _skip_scaling_list(bits, 16 if number < 6 else 64)
+    return chroma, depth
 
 
 def _skip_scaling_list(bits: _Bits, size: int) -> None:
@@ -92,17 +117,89 @@ def _skip_scaling_list(bits: _Bits, size: int) -> None:
         last = following or last
 
 
-def _to_cropping_hevc(bits: _Bits) -> None:
+def _skip_order(bits: _Bits) -> int:
+    """Returns pic_order_cnt_type; 2 means that pictures are shown as they are decoded (8.2.1.3)."""
+    order = bits.unsigned()
+    if order == 0:
+        bits.unsigned()
+    elif order == 1:
+        bits.take(1)
+        for _ in range(2):
+            bits.signed()
+        for _ in range(bits.unsigned()):
+            bits.signed()
+    return order
+
+
+def _cropping(bits: _Bits) -> tuple[int, int, int, int]:
+    if not bits.take(1):
+        return 0, 0, 0, 0
+    return bits.unsigned(), bits.unsigned(), bits.unsigned(), bits.unsigned()
+
+
+def _told_reordering(bits: _Bits) -> bool:
+    """E.1.1: max_num_reorder_frames, at the end of the video usability information; without it: True."""
+    if not bits.take(1):
+        return True
+    if bits.take(1) and bits.take(8) == _EXTENDED:
+        bits.take(32)
+    if bits.take(1):
+        bits.take(1)
+    if bits.take(1):
+        bits.take(4)
+        if bits.take(1):
+            bits.take(24)
+    if bits.take(1):
+        bits.unsigned()
+        bits.unsigned()
+    if bits.take(1):
+        bits.take(65)
+    models = [_skip_model(bits) for _ in range(2)]
+    if any(models):
+        bits.take(1)
+    bits.take(1)
+    if not bits.take(1):
+        return True
+    bits.take(1)
+    for _ in range(4):
+        bits.unsigned()
+    return bits.unsigned() > 0
+
+
+def _skip_model(bits: _Bits) -> bool:
+    """E.1.2; whether it is there."""
+    if not bits.take(1):
+        return False
+    count = bits.unsigned() + 1
+    bits.take(8)
+    for _ in range(count):
+        bits.unsigned()
+        bits.unsigned()
+        bits.take(1)
+    bits.take(20)
+    return True
+
+
+def _hevc(bits: _Bits) -> Sequence:
     bits.take(4)
     layers = bits.take(3)
-    bits.take(1 + _PROFILE + 8)
+    bits.take(1)
+    profile = bits.take(8) & 31
+    bits.take(_PROFILE - 8 + 8)
     present = [(bits.take(1), bits.take(1)) for _ in range(layers)]
     if layers:
         bits.take(2 * (8 - layers))
-    for profile, level in present:
-        bits.take(_PROFILE * profile + 8 * level)
+    for has_profile, has_level in present:
+        bits.take(_PROFILE * has_profile + 8 * has_level)
     bits.unsigned()
-    if bits.unsigned() == 3:
+    chroma = bits.unsigned()
+    if chroma == 3:
         bits.take(1)
-    for _ in range(2):  # width and height
-        bits.unsigned()
+    width, height = bits.unsigned(), bits.unsigned()
+    cropping = _cropping(bits)
+    depth = bits.unsigned() + 8
+    bits.unsigned()
+    bits.unsigned()
+    told = layers + 1 if bits.take(1) else 1
+    reordered = [(bits.unsigned(), bits.unsigned(), bits.unsigned())[1] for _ in range(told)]
+    return Sequence(profile, width, height, chroma, depth, cropping, reordered[-1] > 0)

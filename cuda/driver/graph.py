@@ -5,20 +5,62 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from foveate.cuda.driver.calls import calls
 from foveate.cuda.driver.device import Stream, checked
 from foveate.pipeline.errors import EngineError
 
-_capturing = threading.Lock()
+
+class _Captures:
+    """Lets one thread capture at a time; meanwhile none makes a call that would spoil it, of which there may be many.
+
+    So what takes long, such as making a decoder, waits for captures alone, which are brief, and not for its like.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._calls = 0  # that would spoil a capture, now
+        self._waiting = 0  # to capture: no further call begins
+        self._capturing = False
+
+    @contextmanager
+    def kept_off(self) -> Iterator[None]:
+        """No thread captures meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._capturing or self._waiting))
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._calls -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No thread does either meanwhile."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: not (self._capturing or self._calls))
+            finally:
+                self._waiting -= 1
+            self._capturing = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._capturing = False
+                self._changed.notify_all()
 
 
-@contextmanager
-def no_capture() -> Iterator[None]:
+_captures = _Captures()
+
+
+def no_capture() -> AbstractContextManager[None]:
     """No thread captures meanwhile: for calls that wait for the whole context, which would spoil a capture."""
-    with _capturing:
-        yield
+    return _captures.kept_off()
 
 
 class Graph:
@@ -32,7 +74,7 @@ class Graph:
         self._calls = calls()
         handle = int(stream.handle)
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        with no_capture():
+        with _captures.alone():
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
                 enqueue(stream)

@@ -10,6 +10,7 @@ import ctypes
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,20 +21,23 @@ from foveate.pipeline.bounded_queue import BoundedQueue, Cancelled
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.live.backlog import Backlog
+from foveate.pipeline.live.decoding import LiveDecoding, LivePicture
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.hls import Duplicates, Pacer
 from foveate.pipeline.live.status import FrameCounts
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
-from foveate.pipeline.sources.decoding import FrameDecoder
 
 _EVERY_DEPTH = 8  # pictures that wait where none is to be dropped
+
+OpenFeed = Callable[[Target, LiveSettings, SourceSettings], LiveFeed]
+"""Connects. Raises SourceError."""
 
 
 class Arrival(NamedTuple):
     """A decoded picture, and when it came."""
 
-    picture: VideoFrame
+    picture: LivePicture
     number: int  # of this source, from 0; a gap means dropped pictures
     stamp: float | None  # the sender's timestamp, in seconds
     arrived: float  # seconds by time.monotonic()
@@ -49,11 +53,14 @@ class Connection:
         source: SourceSettings,
         damage: Damage,
         counts: FrameCounts,
+        decode: LiveDecoding,
+        open_feed: OpenFeed,
         earlier: Connection | None = None,
     ) -> None:
         """``earlier``: the connection before. Pictures of HLS that it brought are not brought again."""
         self.queue = Backlog(counts) if live.policy == "latest" else BoundedQueue(_EVERY_DEPTH)
         self.feed: LiveFeed | None = None  # set before the first Arrival
+        self.sample: VideoFrame | None = None  # the same; see LivePicture
         self.error: Exception | None = None  # why it could not be opened or decoded; set before the queue ends
         self._counts = counts
         self._began: float | None = None  # when its first picture came, seconds by time.monotonic()
@@ -61,6 +68,7 @@ class Connection:
         self._duplicates: Duplicates = Duplicates(None if earlier is None else earlier._duplicates)
         self._left = False
         self._opening = target, live, source
+        self._decoding, self._open_feed = decode, open_feed
         self._damage = damage
         self._thread = threading.Thread(target=self._run, name="foveate-connection", daemon=True)
         self._thread.start()
@@ -86,9 +94,10 @@ class Connection:
 
     def _run(self) -> None:
         try:
-            with closing(LiveFeed(*self._opening)) as feed:
+            with closing(self._open_feed(*self._opening)) as feed:
                 self.feed = feed
-                self._decode(feed)
+                with closing(self._decoding(feed, self._damage)) as pictures:
+                    self._take(feed, pictures)
         except Cancelled:
             pass
         except Exception as error:  # noqa: BLE001 - it goes to the thread that reads the queue
@@ -97,27 +106,27 @@ class Connection:
             release_freed_memory()
             self.queue.close()
 
-    def _decode(self, feed: LiveFeed) -> None:
+    def _take(self, feed: LiveFeed, pictures: Iterable[LivePicture]) -> None:
         tick, pacer = float(feed.time_base), Pacer()
-        for picture in FrameDecoder(feed, self._damage).frames():
+        for picture in pictures:
             stamp = picture.pts * tick if feed.stamped and picture.pts is not None else None
             if feed.bursts:
-                if self._duplicates.seen(stamp, picture):
+                if self._duplicates.seen(stamp, picture.checksum()):
                     continue
                 time.sleep(0.0 if feed.finite else pacer.pause(stamp, time.monotonic()))
             self._latest = time.monotonic()
             if self._began is None:
-                self._began = self._latest
+                self._began, self.sample = self._latest, picture.sample
                 self._make_room(picture, feed.finite)
             self._hand_on(picture, stamp)
 
-    def _make_room(self, picture: VideoFrame, finite: bool) -> None:
+    def _make_room(self, picture: LivePicture, finite: bool) -> None:
         if isinstance(self.queue, Backlog):
-            self.queue.allow(sum(plane.buffer_size for plane in picture.planes))
+            self.queue.allow(picture.size)
             if finite:
                 self.queue.keep_all()
 
-    def _hand_on(self, picture: VideoFrame, stamp: float | None) -> None:
+    def _hand_on(self, picture: LivePicture, stamp: float | None) -> None:
         if self._left:  # it would be counted, but never read
             raise Cancelled
         self.queue.put(Arrival(picture, self._counts.receive(), stamp, self._latest))

@@ -7,15 +7,11 @@ the other.
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
-
-from av.video.frame import VideoFrame
 
 _SPEED = 1.1  # times the sender's, so that a backlog shrinks
 _LONGEST = 0.5  # seconds that a picture is held back at most
 _REMEMBERED = 4096  # pictures, more than a playlist's last segments hold
-_COMPARED = 65_536  # bytes of a picture's luma, from its middle
 
 
 class Pacer:
@@ -35,19 +31,17 @@ class Pacer:
 
 
 class Duplicates:
-    """The pictures of a connection and of those before it, by the sender's timestamp and a checksum of the luma."""
+    """The pictures of a connection and of those before it, by the sender's timestamp and a checksum."""
 
     def __init__(self, earlier: Duplicates | None = None) -> None:
         self._keys: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED) if earlier is None else earlier._keys.copy()
         self._earlier = frozenset(self._keys)
 
-    def seen(self, stamp: float | None, picture: VideoFrame) -> bool:
+    def seen(self, stamp: float | None, checksum: int) -> bool:
         """Whether an earlier connection brought the picture, with ``stamp`` in seconds. Remembers it if not."""
         if stamp is None:
             return False
-        luma = memoryview(picture.planes[0])
-        begin = max(0, (luma.nbytes - _COMPARED) // 2)
-        key = stamp, zlib.crc32(luma[begin : begin + _COMPARED])
+        key = stamp, checksum
         if key in self._earlier:
             return True
         self._keys.append(key)

@@ -14,8 +14,9 @@ from foveate.pipeline.frames import Damage, Frame, LiveTimes
 from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.live.backoff import Backoff
 from foveate.pipeline.live.clock import LiveClock
-from foveate.pipeline.live.connection import Arrival, Connection
-from foveate.pipeline.live.feed import RefusedError
+from foveate.pipeline.live.connection import Arrival, Connection, OpenFeed
+from foveate.pipeline.live.decoding import LiveDecoding, on_host
+from foveate.pipeline.live.feed import LiveFeed, RefusedError
 from foveate.pipeline.live.sampling import LiveSampling
 from foveate.pipeline.live.status import FrameCounts, Listener, Status, StatusBoard
 from foveate.pipeline.live.target import target_of
@@ -40,12 +41,19 @@ class LiveSource:
     """
 
     def __init__(
-        self, address: str, live: LiveSettings, source: SourceSettings, listener: Listener | None = None
+        self,
+        address: str,
+        live: LiveSettings,
+        source: SourceSettings,
+        listener: Listener | None = None,
+        decode: LiveDecoding = on_host,
+        open_feed: OpenFeed = LiveFeed,
     ) -> None:
         """Connect and wait for the first picture. Raises SourceError where there is none in time."""
         self.damage = Damage()
         self._target = target_of(address, live)
         self._live, self._source = live, source
+        self._decode, self._open_feed = decode, open_feed
         self._sampling = LiveSampling(source)
         self._jumped = False  # times or connection, since the last picture that was processed
         self.counts = FrameCounts()
@@ -128,7 +136,16 @@ class LiveSource:
     def _connect(self) -> None:
         self._board.tried()
         self._fresh = True
-        connection = Connection(self._target, self._live, self._source, self.damage, self.counts, self._connection)
+        connection = Connection(
+            self._target,
+            self._live,
+            self._source,
+            self.damage,
+            self.counts,
+            self._decode,
+            self._open_feed,
+            self._connection,
+        )
         self._connection = connection
         if self._cancelled.is_set():  # before it could be left
             connection.leave()
@@ -214,23 +231,28 @@ class LiveSource:
         """The picture as a Frame; None if sampling leaves it out."""
         again = self._fresh and self._board.status.connections > 0
         if self._fresh:
-            self._fresh = False
+            self._fresh, self._present().sample = False, None
             self._clock.reconnected()
             self._board.connected()
         self._board.enter("streaming")
         placed = self._clock.place(arrival.stamp, arrival.arrived)
         self._jumped |= placed.jumped or again
         if not self._sampling.take(arrival.number, placed.time):
-            self._reader.pass_over(arrival.picture)
+            arrival.picture.pass_over(self._reader)
             return None
         jumped, self._jumped = self._jumped, False
         times = LiveTimes(placed.captured, arrival.arrived)
-        return self._reader.frame(arrival.picture, arrival.number, placed.time, jumped, times)
+        return arrival.picture.frame(self._reader, arrival.number, placed.time, jumped, times)
 
     def _described(self, first: Arrival) -> SourceInfo:
-        feed = self._present().feed
+        feed, sample = self._present().feed, self._present().sample
         assert feed is not None, "a picture came without a connection"
-        picture = first.picture
-        opening = Opening(picture, self._reader.read(picture), 0.0, False)
+        assert sample is not None, "the first picture of a connection has none"
+        opening = Opening(sample, self._reader.read(sample), 0.0, False)
         info = describe(feed, opening, self._source, self._target.name)
-        return replace(info, frames=self._source.frames, times="stream" if feed.stamped else "arrival")
+        return replace(
+            info,
+            frames=self._source.frames,
+            times="stream" if feed.stamped else "arrival",
+            decoded_on_cpu=first.picture.decoded_on_cpu,
+        )

@@ -146,7 +146,7 @@ def test_a_missing_driver_library_is_seen_before_the_package_is_imported(monkeyp
 
 def test_a_size_beyond_the_hardwares_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     class Held:
-        index = 0
+        def __init__(self, index: int) -> None: ...
 
         def __enter__(self) -> "Held":
             return self

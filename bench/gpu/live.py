@@ -1,0 +1,239 @@
+"""Many cameras at once, which files stand in for: frames per second, what is dropped, and how old tokens are.
+
+python -m foveate.bench.gpu.live sample_videos/bunny.mp4 --streams 100 --seconds 300 --out gpu_live.json
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from foveate.bench.case import RedCheckError
+from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
+from foveate.pipeline.exits import leave
+from foveate.pipeline.frames import FrameView
+from foveate.pipeline.selection import Header, Selection
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.stream import Stream
+from foveate.pipeline.timing import percentile
+
+_RATE: Final = 30  # pictures a second
+_LENGTH: Final = 300  # pictures of the clip
+_EACH: Final = 25  # streams of a process
+_OPENING: Final = 120.0  # seconds within which every stream must run
+_WARM: Final = 30  # frames of a stream before it counts as running
+
+
+def gpu_live(
+    file: Annotated[Positional[str], arg(metavar="FILE", help="What the cameras see; it is scaled and encoded anew.")],
+    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    streams: Annotated[int, arg(metavar="N", help="Cameras.")] = 100,
+    seconds: Annotated[int, arg(metavar="N", help="How long to measure.")] = 300,
+    processes: Annotated[int, arg(metavar="N", help="Default: one for 25 cameras.")] = 0,
+    size: Annotated[str, arg(metavar="WxH", help="Of the pictures.")] = "1920x1080",
+    engine: Annotated[Literal["cuda", "cpu"], arg(help="What chooses the tokens.")] = "cuda",
+) -> None:
+    """Simulate cameras of 30 pictures a second."""
+    check_folders(out=out)
+    check_least(1, streams=streams, seconds=seconds)
+    check_least(0, processes=processes)
+    width, height = map(int, size.split("x"))
+    settings = Settings(engine=engine)
+    record: dict[str, Any] = {**origin(), "command": "gpu_live", "streams": streams, "seconds": seconds, "size": size}
+    record |= {"engine": engine, "rate": _RATE, "processes": processes or -(-streams // _EACH)}
+    if engine == "cuda":
+        record["card"] = _card()
+    with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
+        clip = Path(folder) / "camera.ts"
+        camera_clip(Path(file), clip, (width, height), _LENGTH, _RATE)
+        record |= measured(clip, settings, streams, record["processes"], seconds)
+    standard_error().print(
+        f"{streams} streams of {size} in {record['processes']} processes: {record['fps']:.0f} fps of "
+        f"{streams * _RATE}, dropped {100 * record['dropped_share']:.3f} %, age p99 {record['age_p99_ms']:.1f} ms, "
+        f"decoded to tokens p99 {record['latency_p99_ms']:.2f} ms, {record['cores']:.1f} processors"
+    )
+    hand_out(record, out)
+
+
+def _card() -> str:
+    from foveate.cuda.driver.device import Device
+
+    with Device() as device:
+        return device.name
+
+
+def measured(clip: Path, settings: Settings, streams: int, processes: int, seconds: int) -> dict[str, Any]:
+    """The figures over all streams. Raises RedCheckError."""
+    numbers = [range(first, streams, processes) for first in range(processes)]
+    with _children(clip, settings, streams, numbers) as children:
+        for child in children:
+            _answer(child, _OPENING)
+        for child in children:
+            child.send(seconds)
+        results = [_answer(child, seconds + _OPENING) for child in children]
+    ages = sorted(age for result in results for age in result["ages"])
+    latencies = sorted(latency for result in results for latency in result["latencies"])
+    received, dropped = (sum(result[name] for result in results) for name in ("received", "dropped"))
+    return {
+        "fps": len(ages) / seconds,
+        "frames": len(ages),
+        "received": received,
+        "dropped": dropped,
+        "dropped_share": dropped / max(1, received),
+        **{f"age_p{percent}_ms": 1000 * percentile(ages, percent) for percent in (50, 99)},
+        **{f"latency_p{percent}_ms": 1000 * percentile(latencies, percent) for percent in (50, 99)},
+        "cores": sum(result["cpu"] for result in results) / seconds,
+    }
+
+
+@contextmanager
+def _children(clip: Path, settings: Settings, streams: int, numbers: Sequence[range]) -> Iterator[list[Connection]]:
+    context = multiprocessing.get_context("spawn")
+    ends, started = [], []
+    for own in numbers:
+        here, there = context.Pipe()
+        phases = [number / streams / _RATE for number in own]
+        started.append(context.Process(target=_child, args=(there, clip, settings, phases), daemon=True))
+        started[-1].start()
+        there.close()
+        ends.append(here)
+    try:
+        yield ends
+    finally:
+        for process in started:
+            process.terminate()
+            process.join()
+
+
+def _answer(child: Connection, limit: float) -> dict[str, Any]:
+    """Raises RedCheckError."""
+    if not child.poll(limit):
+        raise RedCheckError(f"a process of the cameras did not answer within {limit:g} s")
+    try:
+        answer = child.recv()
+    except EOFError:
+        raise RedCheckError("a process of the cameras ended") from None
+    if isinstance(answer, str):
+        raise RedCheckError(answer)
+    assert isinstance(answer, dict)
+    return answer
+
+
+@dataclass
+class _Camera:
+    """One stream, and what came of it."""
+
+    clip: Path
+    settings: Settings
+    phase: float  # seconds by which its pictures come later than those of the first camera
+    frames: int = 0
+    ages: list[float] = field(default_factory=list)  # seconds from when a packet was due to its tokens
+    latencies: list[float] = field(default_factory=list)  # seconds from a decoded picture to its tokens
+    needs_patches = False
+    needs_heat = False
+    stream: Stream | None = None
+    error: str | None = None
+    _feed: PacedFeed | None = None
+
+    def run(self) -> None:
+        """Read to the end."""
+        try:
+            with open_paced(self._opened, self.settings, [self]) as stream:
+                self.stream = stream
+                stream.drain()
+        except Exception as error:  # noqa: BLE001 - it goes to the parent
+            self.error = str(error)
+
+    def _opened(self, *opening: Any) -> PacedFeed:
+        self._feed = PacedFeed(self.clip, _RATE, self.phase, *opening)
+        return self._feed
+
+    def open(self, header: Header) -> None:
+        """A sink's; nothing to open."""
+
+    def write(self, frame: FrameView, selection: Selection) -> None:
+        """Note a frame's times."""
+        assert self._feed is not None
+        self.frames += 1
+        self.ages.append(time.monotonic() - self._feed.begin - selection.time)
+        self.latencies.append(selection.extras["latency"])
+
+    def close(self) -> None:
+        """A sink's; nothing to close."""
+
+    def counts(self) -> tuple[int, int]:
+        """Pictures received and dropped so far."""
+        status = self.stream.status if self.stream is not None else None
+        assert status is not None
+        return status.received, status.dropped
+
+    @property
+    def problem(self) -> str | None:
+        """Why its figures would not count."""
+        if self.error is not None or self.stream is None:
+            return self.error or "a camera was not opened"
+        on_cpu = self.stream.info.decoded_on_cpu
+        return None if on_cpu is None else f"decoded on the CPU: {on_cpu}"
+
+
+def _child(parent: Connection, clip: Path, settings: Settings, phases: Sequence[float]) -> None:
+    cameras = [_Camera(clip, settings, phase) for phase in phases]
+    for camera in cameras:
+        threading.Thread(target=camera.run, daemon=True).start()
+    while any(camera.frames < _WARM and camera.error is None for camera in cameras):
+        time.sleep(0.1)
+    problems = [camera.problem for camera in cameras if camera.problem is not None]
+    parent.send(problems[0] if problems else {})
+    if not problems:
+        parent.send(_window(cameras, parent.recv()))
+
+
+def _window(cameras: Sequence[_Camera], seconds: int) -> dict[str, Any] | str:
+    for camera in cameras:
+        camera.ages, camera.latencies = [], []
+    before, used = [camera.counts() for camera in cameras], _processor_time()
+    time.sleep(seconds)
+    kept = [(camera.ages, camera.latencies) for camera in cameras]
+    after, spent = [camera.counts() for camera in cameras], _processor_time() - used
+    problems = [camera.problem for camera in cameras if camera.problem is not None]
+    if problems:
+        return problems[0]
+    changes = [(now[0] - then[0], now[1] - then[1]) for then, now in zip(before, after, strict=True)]
+    return {
+        "ages": [age for ages, _ in kept for age in ages],
+        "latencies": [latency for _, latencies in kept for latency in latencies],
+        "received": sum(received for received, _ in changes),
+        "dropped": sum(dropped for _, dropped in changes),
+        "cpu": spent,
+    }
+
+
+def _processor_time() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line ``arguments``. Returns the exit code."""
+    return guarded(partial(tyro.cli, gpu_live, prog="python -m foveate.bench.gpu.live", args=arguments))
+
+
+if __name__ == "__main__":
+    leave(main(sys.argv[1:]))

@@ -1,0 +1,25 @@
+"""The simulation of many cameras, with two of them on the CPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from foveate.bench.gpu.live import main
+
+
+def test_two_cameras_in_two_processes(samples: Path, tmp_path: Path) -> None:
+    out = tmp_path / "record.json"
+    flags = ["--streams", "2", "--processes", "2", "--seconds", "2", "--size", "160x120", "--engine", "cpu"]
+    assert main([str(samples / "tree.mp4"), *flags, "--out", str(out)]) == 0
+    record = json.loads(out.read_text())
+    assert (record["streams"], record["processes"], record["seconds"]) == (2, 2, 2)
+    assert 30 <= record["fps"] <= 61  # of 60; this machine may be busy
+    assert record["frames"] + record["dropped"] <= record["received"] + 4 * 2
+    assert 0 < record["latency_p50_ms"] <= record["latency_p99_ms"]
+    assert record["age_p99_ms"] > record["age_p50_ms"] > 0
+
+
+def test_what_is_not_possible_is_one_line(samples: Path, tmp_path: Path, capsys: object) -> None:
+    assert main([str(samples / "tree.mp4"), "--streams", "0"]) == 2
+    assert main([str(tmp_path / "missing.mp4"), "--engine", "cpu"]) == 1

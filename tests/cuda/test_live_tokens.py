@@ -1,0 +1,28 @@
+"""What looks like a camera, decoded and chosen from on the card."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from foveate.bench.speed.paced import PacedFeed, open_paced
+from foveate.pipeline.settings import Settings
+from tests.bench.speed.test_paced import check_tokens, clip  # noqa: F401 - a fixture
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("memory", ["frame", "stream"])
+def test_tokens_are_those_of_the_file(clip: Path, memory: str) -> None:  # noqa: F811
+    check_tokens(clip, "cuda", memory)
+
+
+def test_a_frame_does_not_wait_for_the_next_one(clip: Path) -> None:  # noqa: F811
+    """At ten frames a second one that did would be 100 ms old."""
+    with open_paced(partial(PacedFeed, clip, 10.0, 0.0), Settings(engine="cuda")) as stream:
+        assert stream.info.decoded_on_cpu is None
+        latencies = sorted(selection.extras["latency"] for selection in islice(stream, 20))
+    assert latencies[10] < 0.05
