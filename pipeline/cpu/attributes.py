@@ -1,5 +1,4 @@
-"""The attributes of cells that pixels tell by themselves, kept up to date where tiles were written: all maps that the
-attributes encoder makes of pixels."""
+"""Attributes of cells that follow from pixels alone, updated where tiles were written: colours, lightness, text, motion."""
 
 from __future__ import annotations
 
@@ -13,15 +12,16 @@ from foveate.pipeline.cpu.background import BackgroundModel
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.frames import Colour
 from foveate.pipeline.geometry import Geometry, Mask
-from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, Found, attributes
+from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, CellAttributes, attributes
 
 Map = NDArray[np.float32]
 
 STROKE_STEP = 0.1
-"""Luma difference, of its range, that makes an edge of a letter's stroke."""
+"""Luma difference, as a share of the range, that counts as an edge of a letter stroke."""
 MOST_STROKES = 12.0
-"""Strokes in a cell, of 8 rows, that make it all text: one and a half in each row."""
+"""Strokes in a cell of 8 rows from which on its text density is 1: one and a half per row."""
 RIM = 0.6
+"""Text density of cells next to text, which hold the borders of letters, as a share of their neighbours'."""
 
 
 class AttributeStack:
@@ -33,7 +33,9 @@ class AttributeStack:
         self._tables = tables(colour)
         self._step = stroke_step(colour)
         shares = np.zeros((COLOURS, rows, columns), np.float32)
-        self._found = Found(shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32))
+        self._found = CellAttributes(
+            shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32)
+        )
         self._background = BackgroundModel(geometry)
 
     def update(self, levels: Levels, written: Mask, index: int, new_scene: bool) -> None:
@@ -60,15 +62,15 @@ class AttributeStack:
 
 
 def stroke_step(colour: Colour) -> float:
-    """Luma difference, in 8-bit units, that makes an edge of a stroke."""
+    """Luma difference, in 8-bit units, that counts as an edge of a letter stroke."""
     return STROKE_STEP * (255.0 if colour.full_range else 219.0)
 
 
 def text(strokes: Map) -> Map:
-    """Stroke density in [0, 1]: that of the cell, where a cell beside it has as much. float32[grid] each.
+    """Text density in [0, 1], float32[grid], from the strokes of each cell and of the cells beside it.
 
-    Letters stand in rows; a cell by itself with many thin strokes is a texture or a fence's end. Cells next to text
-    have at least RIM of it: they hold the rims of letters.
+    Letters form lines, so a single cell with many thin strokes is a texture, and counts at most twice the denser
+    neighbour in its row. Cells around text get RIM of its density.
     """
     density = np.minimum(strokes / np.float32(MOST_STROKES), np.float32(1))
     beside = np.zeros_like(density)

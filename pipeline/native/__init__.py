@@ -1,4 +1,4 @@
-"""Compiled kernels for the CPU: each operation's C source, and the Python sibling that checks its arguments.
+"""Compiled kernels of the CPU engine: a C source per operation, and a Python sibling that checks its arguments.
 
-They are plain C, built with the package, and let go of the interpreter's lock while they run.
+They are plain C, built with the package, and release the interpreter's lock while they run.
 """

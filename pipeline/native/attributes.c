@@ -1,5 +1,5 @@
-/* What cells are like, for queries in plain words: the share of each named colour, lightness, and strokes of letters.
-   One value per cell of the Grid and map, for the cells of the tiles that were written and those that see them. */
+/* Attributes of cells, for queries in words: the share of each named colour, lightness, and letter strokes.
+   One value per cell and map, for the cells of the written tiles; strokes also for the cells beside them. */
 
 #include "native.h"
 #include "spec/attributes.h"
@@ -13,7 +13,7 @@ enum {
 typedef struct {
     const float *luma, *cb, *cr; /* of COLOUR_LEVEL, in 8-bit units */
     const float *fine;           /* luma of STROKE_LEVEL */
-    const uint8_t *name;         /* [32][64][64]: by Y >> 3, Cb >> 2, Cr >> 2: which colour, 0 .. COLOURS - 1 */
+    const uint8_t *name;         /* [32][64][64]: by Y >> 3, Cb >> 2, Cr >> 2: index of the colour, 0 .. COLOURS - 1 */
     const uint8_t *lightness;    /* the same: L* / 100, in 1/255 */
     float *shares;               /* [COLOURS][grid] */
     float *light;                /* [grid] */
@@ -22,14 +22,14 @@ typedef struct {
     float step;                  /* luma difference, in 8-bit units, that makes an edge of a stroke */
 } Attributes;
 
-enum { PART = 64 }; /* cells side by side that are looked at together, in vector instructions */
+enum { PART = 64 }; /* cells processed together, by vector instructions */
 
 INLINE int32_t rounded(float value) { return (int32_t)(value + 0.5f); } /* of a mean of bytes: 0 .. 255 */
 
-/* One sample of the colour of a bin, counted. */
+/* The colour of a bin, as a count of one in its five bits. */
 INLINE uint64_t counted(const uint8_t *name, int32_t bin) { return (uint64_t)1 << 5 * name[bin]; }
 
-/* Colours of ``cells`` cells, at most PART, from ``column`` on. Five bits of a word count the samples of one colour. */
+/* Colours of ``cells`` cells, at most PART, from ``column`` on. Each colour is counted in five bits of a word. */
 INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32_t cells)
 {
     int64_t width = (int64_t)a->columns * COLOUR_SIDE, all = (int64_t)a->rows * a->columns;
@@ -41,7 +41,7 @@ INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32
         const float *luma = a->luma + at, *cb = a->cb + at, *cr = a->cr + at;
         for (int32_t x = 0; x < cells * COLOUR_SIDE; x++)
             bin[x] = (rounded(luma[x]) >> 3) << 12 | (rounded(cb[x]) >> 2) << 6 | rounded(cr[x]) >> 2;
-        for (int32_t cell = 0; cell < cells; cell++) { /* written out: a loop over the four goes through memory */
+        for (int32_t cell = 0; cell < cells; cell++) { /* unrolled by hand: a loop over the four is not vectorised */
             const int32_t *own = bin + cell * COLOUR_SIDE;
             count[cell] +=
                 counted(name, own[0]) + counted(name, own[1]) + counted(name, own[2]) + counted(name, own[3]);
@@ -56,7 +56,7 @@ INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32
         a->light[first + cell] = (float)light[cell] / (255 * SAMPLES);
 }
 
-/* Edges of a row of samples from ``left`` - WIDEST_STROKE on: 1 up, -1 down, 0 none, as at both ends of the picture. */
+/* Edges of a row of samples from ``left`` - WIDEST_STROKE on: 1 rising, -1 falling, 0 none, also at the picture's edge. */
 INLINE void find_edges(
     const float *restrict luma, int32_t left, int32_t right, int32_t width, float step, int8_t *restrict edge)
 {
@@ -69,8 +69,8 @@ INLINE void find_edges(
     }
 }
 
-/* Strokes that end in each of ``cells`` cells: an edge up and an edge down, or the other way round, at most WIDEST_STROKE samples
-   apart, without another between them. */
+/* Strokes that end in each of ``cells`` cells: a rising and a falling edge, in either order, at most WIDEST_STROKE samples
+   apart, with no edge between them. */
 INLINE void count_strokes(const Attributes *a, int32_t row, int32_t column, int32_t cells)
 {
     int32_t width = a->columns * STROKE_SIDE, left = column * STROKE_SIDE, samples = cells * STROKE_SIDE;
@@ -93,7 +93,7 @@ INLINE void count_strokes(const Attributes *a, int32_t row, int32_t column, int3
     }
 }
 
-/* How many cells from ``column`` on, at most PART, are of tiles that were written, or have a cell ``beside`` them that is. */
+/* How many cells from ``column`` on, at most PART, lie in written tiles, or within ``beside`` cells of one. */
 static int32_t cells_written(const uint8_t *tiles, int32_t column, int32_t columns, int32_t beside)
 {
     int32_t end = column;
@@ -105,7 +105,7 @@ static int32_t cells_written(const uint8_t *tiles, int32_t column, int32_t colum
     return end - column;
 }
 
-/* ``written``: [tiles] that were written. Colours are those of their cells, strokes also reach the cells beside. */
+/* Update the cells of the tiles of ``written``, and the strokes of the cells beside them. */
 FOR_EACH_PROCESSOR EXPORT void attributes(const Attributes *a, const uint8_t *written)
 {
     int32_t across = a->columns / CELLS_PER_TILE;

@@ -1,4 +1,4 @@
-"""Calls attributes.c: named colours, lightness and strokes of the cells that see a change."""
+"""Calls attributes.c: named colours, lightness and letter strokes of the cells that changed."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class _Attributes(ctypes.Structure):
 
 
 class Tables(NamedTuple):
-    """What each colour is called, and how light it is. uint8[BINS]."""
+    """Name and lightness of each colour: uint8[BINS]."""
 
     name: NDArray[np.uint8]  # 0 .. COLOURS - 1
     lightness: NDArray[np.uint8]  # L* / 100 * 255
 
 
-class Found(NamedTuple):
-    """What is kept up to date, float32 over the Grid."""
+class CellAttributes(NamedTuple):
+    """Attributes over the Grid, float32, kept up to date."""
 
     shares: NDArray[np.float32]  # [COLOURS, grid]: of the cell's 16 samples at level 2, in [0, 1]
     light: NDArray[np.float32]  # L* / 100, mean
-    strokes: NDArray[np.float32]  # how many strokes of letters end in the cell's 8 rows at level 1
+    strokes: NDArray[np.float32]  # letter strokes that end in the cell, in its 8 rows at level 1
 
 
 def attributes(
@@ -52,9 +52,9 @@ def attributes(
     step: float,
     geometry: Geometry,
     written: Mask,
-    found: Found,
+    found: CellAttributes,
 ) -> None:
-    """Bring ``found`` up to date after the tiles of ``written`` were written.
+    """Update ``found`` for the tiles of ``written``.
 
     ``colours`` are luma, Cb and Cr of level 2, ``fine`` is luma of level 1, all in 8-bit units and padded to whole
     tiles. An edge of a stroke is a luma difference above ``step`` between samples two apart.

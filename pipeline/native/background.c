@@ -6,7 +6,7 @@
 enum {
     SIDE = CELL >> BACKGROUND_LEVEL,
     SAMPLES = SIDE * SIDE,
-    PART = 64 /* cells side by side that are compared together, in vector instructions */
+    PART = 64 /* cells processed together, by vector instructions */
 };
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* The squared error of some cells of a row, each shown as one token of a level and enlarged bilinearly; see leaf_errors.c.
-   Included once for each kind of processor, with FIND_ERRORS defined as the name of what it makes. */
+/* Leaf errors of some cells of a row; see leaf_errors.c. Included once per instruction set, with FIND_ERRORS defined as the
+   name of the function. */
 
 #include "native.h"
 #include "spec/errors.h"
@@ -11,18 +11,18 @@
 #endif
 
 enum {
-    COARSER = 4,  /* how many times larger the unit of a difference is */
-    VECTOR = 16,  /* samples in a vector instruction: rows are worked on in whole ones */
-    WIDEST = MOST_CELLS * CELL / 2 + VECTOR, /* samples of a row, with neighbours at either end */
+    COARSER = 4,  /* ratio of the unit of differences to that of samples */
+    VECTOR = 16,  /* samples per vector instruction; rows are processed in whole vectors */
+    WIDEST = MOST_CELLS * CELL / 2 + VECTOR, /* samples of a row, with neighbours at each end */
 #if defined(__AVX2__)
-    TOGETHER = 2, /* samples whose squares are added up at once, where a cell has as many */
+    TOGETHER = 2, /* samples whose squares are summed by one instruction, if a cell has as many */
 #else
     TOGETHER = 1,
 #endif
 };
 
-/* Samples of the coarse level, with neighbours all around; the same twice as high, with neighbours at either side; and of a
-   row of the fine level, its even and its odd ones. */
+/* Samples of the coarse level with neighbours on all sides; the same enlarged vertically; the even and odd samples of a row
+   of the fine level. */
 typedef struct {
     uint16_t narrow[CELL / 2 + 2][WIDEST];
     uint16_t high[CELL][WIDEST];
@@ -52,7 +52,7 @@ INLINE void load_pairs(const Pyramid *plane, int32_t step, int32_t row, int32_t 
     }
 }
 
-/* ``count`` samples of a level above the base, with a neighbour at either end; the picture's edge is repeated. */
+/* ``count`` samples of a level above the base, with a neighbour at each end; edge samples are repeated. */
 INLINE void load_rimmed(const Pyramid *plane, int32_t step, int32_t row, int32_t left, int32_t count, uint16_t *restrict to)
 {
     int32_t rows = plane->rows >> step, columns = (int32_t)(plane->stride >> step);
@@ -77,8 +77,8 @@ INLINE uint32_t square(uint16_t fine, uint16_t shown)
     return (uint32_t)(apart * apart);
 }
 
-/* Adds, for each of ``n`` coarse samples, the squares of what one row of the two fine ones under it differs by. ``high`` has
-   a neighbour at either end. */
+/* Add, for each of ``n`` coarse samples, the squared differences of the two fine samples under it in one row. ``high`` has a
+   neighbour at each end. */
 INLINE void add_squares(const uint16_t *restrict even, const uint16_t *restrict odd, const uint16_t *restrict high, int32_t n,
                         uint32_t *restrict squares)
 {
@@ -130,8 +130,8 @@ INLINE void add_row(const Pyramid *plane, int32_t step, int32_t row, int32_t lef
 
 #endif
 
-/* One plane: ``sums`` [cells] of squared differences between the level ``step - 1`` above the base and the next one, enlarged.
-   ``side`` are the samples of the coarser one along a cell. */
+/* One plane: ``sums`` [cells] of squared differences between the level ``step - 1`` above the base and the enlarged next
+   level, which has ``side`` samples along a cell. */
 INLINE void compare_levels(const Pyramid *plane, int32_t step, int32_t side, int32_t row, int32_t column, int32_t cells,
                            Samples *s, uint32_t *sums)
 {
@@ -156,7 +156,7 @@ INLINE void compare_levels(const Pyramid *plane, int32_t step, int32_t side, int
     }
 }
 
-/* ``cells`` cells of a row, from ``column`` on. */
+/* The errors of ``cells`` cells of a row, from ``column`` on, at all levels. */
 INLINE void find_some(const Pyramid planes[3], const LeafErrors *e, int32_t row, int32_t column, int32_t cells, Samples *s)
 {
     double total[MOST_CELLS] = {0};

@@ -21,14 +21,14 @@ typedef struct {
     int64_t now_stride, reference_stride;
 } Band;
 
-/* Rows are read from left to right, CHUNK tiles at a time: sequential reads are fastest. */
+/* Rows are read sequentially, CHUNK tiles at a time, which is fastest. */
 enum { CHUNK = 64 };
 
 #if defined(__SSE2__)
 
-typedef __m128i Sums[CHUNK][2]; /* of a tile's columns, eight together in each half of a register */
+typedef __m128i Sums[CHUNK][2]; /* of a tile's columns, eight per half register */
 
-/* Not to be merged with the loop over rows: two rows at once would be read at half the speed. */
+/* Not inlined into the loop over rows: reading two rows at once halves the speed. */
 __attribute__((noinline)) static void add_row(const uint8_t *now, const uint8_t *reference, int32_t tiles, int32_t side,
                                               const uint8_t *mask, Sums sums)
 {
@@ -48,7 +48,7 @@ static inline int exceeds(const __m128i sums[2], uint32_t limit)
     return _mm_movemask_epi8(_mm_or_si128(_mm_cmpgt_epi32(sums[0], most), _mm_cmpgt_epi32(sums[1], most))) != 0;
 }
 
-/* Eight columns are two blocks of a plane at half resolution: the left one apart from the right one. */
+/* The same for a plane at half resolution, where eight columns are two blocks, summed separately. */
 static int any_quarter_over(const Band *band, int32_t left, uint32_t limit)
 {
     const __m128i lefts = _mm_set1_epi64x(0xffffffffLL), zero = _mm_setzero_si128();
@@ -63,7 +63,7 @@ static int any_quarter_over(const Band *band, int32_t left, uint32_t limit)
     return exceeds(sums, limit);
 }
 
-/* Mark those of ``tiles`` <= CHUNK tiles in which a block, ``side`` samples wide and high, exceeds ``limit``. */
+/* Mark those of ``tiles`` <= CHUNK tiles in which a block of ``side`` x ``side`` samples exceeds ``limit``. */
 static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uint32_t limit, uint8_t *mask)
 {
     Sums sums;
@@ -90,7 +90,7 @@ static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uin
 
 #endif
 
-/* Mark the tiles, of which there are ``tiles`` whole ones. */
+/* The same for any number of tiles that lie wholly in the plane. */
 static void mark_whole(const Band *band, int32_t tiles, int32_t side, uint32_t limit, uint8_t *mask)
 {
     for (int32_t first = 0; first < tiles; first += CHUNK) {
@@ -101,7 +101,7 @@ static void mark_whole(const Band *band, int32_t tiles, int32_t side, uint32_t l
     }
 }
 
-/* The sum over one block at (top, left) that may reach over the plane's edge, which is repeated. */
+/* Sum over the block at (top, left), which may extend beyond the plane: edge samples are repeated. */
 static uint32_t edge_block(const Plane *now, const Plane *reference, int32_t top, int32_t left, int32_t side)
 {
     uint32_t sum = 0;
@@ -116,14 +116,14 @@ static uint32_t edge_block(const Plane *now, const Plane *reference, int32_t top
     return sum;
 }
 
-/* ``mask`` uint8[rows, columns] of tiles, all set to 0 or 1. ``sides`` are the samples along a block of each plane, 8 or 4. */
+/* Set ``mask`` uint8[rows, columns], one per tile. ``sides`` are the samples along a block of each plane, 8 or 4. */
 EXPORT void changed_tiles(const Plane now[3], const Plane reference[3], const int32_t sides[3], double threshold,
                           int32_t rows, int32_t columns, uint8_t *mask)
 {
     memset(mask, 0, (size_t)rows * (size_t)columns);
     for (int32_t plane = 0; plane < 3; plane++) {
         int32_t side = sides[plane], tile = side * BLOCKS_PER_TILE;
-        uint32_t limit = (uint32_t)(threshold * side * side); /* a whole number exceeds the one if it exceeds the other */
+        uint32_t limit = (uint32_t)(threshold * side * side); /* rounded down: equivalent for whole numbers */
         for (int32_t top = 0; top < now[plane].height; top += side) {
             uint8_t *row = mask + (ptrdiff_t)(top / tile) * columns;
             Band band = {now[plane].samples + top * now[plane].stride, reference[plane].samples + top * reference[plane].stride,
@@ -138,8 +138,7 @@ EXPORT void changed_tiles(const Plane now[3], const Plane reference[3], const in
 
 enum { PER_LEVEL = BLOCK * BLOCK / NOISE_PER_GREY /* of a block's sum of differences */ };
 
-/* How a block of 8x8 differs from ``before`` uint8[8, 8], which becomes it: sums of the differences' sizes, and of the samples
-   now and before. */
+/* Sums over a block of 8x8 samples: absolute differences from the previous frame, samples now, samples before. */
 typedef struct {
     int32_t apart, now, before;
 } Difference;
@@ -185,8 +184,8 @@ static inline Difference differ(const uint8_t *samples, int64_t stride, uint8_t 
 
 #endif
 
-/* How much the top left block of a tile of luma differs from ``before``. Where most of the differences have one sign, the
-   content changed, which is not noise. */
+/* Sum of absolute differences of the top left block of a tile from ``before``, which is then updated; 0 where most
+   differences have one sign, because then the content changed. */
 static uint32_t noise_of(const Plane *luma, int32_t top, int32_t left, uint8_t *before)
 {
     Difference sums = differ(luma->samples + top * luma->stride + left, luma->stride, before);

@@ -1,8 +1,8 @@
-/* The channels with local reach, reduced to the Grid as they are computed: one value per cell, for the cells that see a
-   change. A row of cells is worked on in runs, one row of samples at a time.
+/* The channels with local reach, reduced to the Grid as they are computed: one value per cell, for all cells within reach
+   of a change. Runs of cells in a row are processed together, one row of samples at a time.
 
-   Edges are looked for in sqrt(Y) and sqrt(1 - Y) by 3x3 Sobel / 4; scales, roots and clips change places with maxima, so
-   that they are taken once per cell. Beyond its border the picture is repeated. */
+   Edges are the magnitude of 3x3 Sobel / 4 in sqrt(Y) and sqrt(1 - Y); scaling, square root and clipping commute with the
+   maximum, so they are applied once per cell. Edge samples are repeated beyond the picture. */
 
 #include "native.h"
 #include "spec/local_channels.h"
@@ -21,14 +21,14 @@ typedef struct {
     float *edges, *edges_inverted, *highpass, *lowpass, *saliency; /* [grid] */
     int32_t level;         /* the analysis level */
     int32_t rows, columns; /* of the Grid */
-    int32_t margin;        /* cells around a change that see it */
+    int32_t margin;        /* reach of a change, in cells */
     float black, span;     /* of luma, in 8-bit units */
     float luma_gain, chroma_gain; /* of the saliency */
 } Channels;
 
-/* Rows of samples over one run of cells. Those of ``light`` and ``dark`` have one sample more at either end. */
+/* Rows of samples over one run of cells. ``light`` and ``dark`` have an extra sample at each end. */
 typedef struct {
-    float *light[3], *dark[3]; /* square roots */
+    float *light[3], *dark[3]; /* sqrt(Y), sqrt(1 - Y): three rows */
     float *plain, *low, *blended;
     float *most_light, *most_dark, *most_detail, *sum_low, *sum_contrast;
     float *surround[3];
@@ -41,7 +41,7 @@ static inline float clipped(float value, float black, float span)
     return value < span ? value : span;
 }
 
-/* Luma above black over ``count`` samples from ``left`` (which may be -1) of row ``y``; both are kept inside. */
+/* ``count`` samples of row ``y`` from ``left`` (may be -1), as luma above black; coordinates are clamped. */
 FOR_EACH_PROCESSOR
 static void read_luma(const Channels *c, int32_t y, int32_t left, int32_t count, float *restrict out)
 {
@@ -68,7 +68,7 @@ static void take_roots(const float *restrict light, int32_t count, float span, f
     }
 }
 
-/* most[x] = max(most[x], |grad|^2) in the middle of three rows that have one sample more at either end. */
+/* most[x] = max(most[x], |grad|^2) of the middle one of three rows, which have an extra sample at each end. */
 FOR_EACH_PROCESSOR
 static void add_gradients(const float *restrict above, const float *restrict here, const float *restrict below,
                           int32_t count, float *restrict most)
@@ -81,8 +81,8 @@ static void add_gradients(const float *restrict above, const float *restrict her
     }
 }
 
-/* Two rows of a small picture [height, width] and the share of the second one, for row ``y`` of the picture enlarged by
-   ``factor``, sample centres aligned. */
+/* The two rows of a small picture [height, width], and the weight of the second, that make row ``y`` of the picture
+   enlarged by ``factor`` with aligned sample centres. */
 typedef struct {
     const float *upper, *lower;
     float share;
@@ -95,7 +95,7 @@ static Pair rows_at(const float *small, int32_t height, int32_t width, int32_t y
                   small + (int64_t)least(greatest((int32_t)base + 1, 0), height - 1) * width, place - base};
 }
 
-/* out[0 .. count + 1] = the pair's blend from column left - 1 to left + count; beyond the border it is repeated. */
+/* out[0 .. count + 1] = the pair's blend in columns left - 1 .. left + count; edge samples are repeated. */
 FOR_EACH_PROCESSOR
 static void blend(Pair p, int32_t width, int32_t left, int32_t count, float *restrict out)
 {
@@ -117,7 +117,7 @@ static void blend_luma(Pair p, int32_t width, int32_t left, int32_t count, float
     if (last == count + 1) out[count + 1] = out[count];
 }
 
-/* ``count`` samples of a blended row become factor * count. */
+/* Enlarge ``count`` samples of a blended row to factor * count. */
 FOR_EACH_PROCESSOR
 static void enlarge(const float *restrict row, int32_t count, int32_t factor, float *restrict out)
 {
@@ -167,7 +167,7 @@ static float total(const float *values, int32_t count)
 
 static void clear(float *values, int32_t count) { memset(values, 0, (size_t)count * sizeof *values); }
 
-static void turn(float *rows[3])
+static void rotate(float *rows[3])
 {
     float *first = rows[0];
     rows[0] = rows[1], rows[1] = rows[2], rows[2] = first;
@@ -175,8 +175,8 @@ static void turn(float *rows[3])
 
 static void next_roots(const Channels *c, Rows *r, int32_t y, int32_t left, int32_t count)
 {
-    turn(r->light);
-    turn(r->dark);
+    rotate(r->light);
+    rotate(r->dark);
     read_luma(c, y, left - 1, count + 2, r->plain);
     take_roots(r->plain, count + 2, c->span, r->light[2], r->dark[2]);
 }
@@ -231,8 +231,8 @@ static void add_saliency(const Channels *c, Rows *r, int32_t row, int32_t first,
             total(r->sum_contrast + cell * SURROUND, SURROUND) / (float)(SURROUND * SURROUND);
 }
 
-/* Whether a cell sees any tile of ``mask``: one of its own tile, or of a tile within the margin. */
-static int sees(const uint8_t *mask, const Channels *c, int32_t row, int32_t column)
+/* Whether any tile of ``mask`` is within reach of a cell. */
+static int in_reach(const uint8_t *mask, const Channels *c, int32_t row, int32_t column)
 {
     int32_t across = c->columns / CELLS_PER_TILE;
     for (int32_t y = greatest(row - c->margin, 0); y <= least(row + c->margin, c->rows - 1); y++)
@@ -248,7 +248,7 @@ static float *carve(float **memory, int32_t count)
     return part;
 }
 
-/* Recompute the channels of all cells that see the tiles of ``mask``. Returns 0, or -1 without memory. */
+/* Recompute the channels of all cells within reach of the tiles of ``mask``. Returns 0, or -1 if out of memory. */
 EXPORT int32_t local_channels(const Channels *c, const uint8_t *mask)
 {
     int32_t width = greatest(c->columns * (CELL >> c->level), c->columns * SURROUND) + 16;
@@ -271,7 +271,7 @@ EXPORT int32_t local_channels(const Channels *c, const uint8_t *mask)
     for (int32_t row = 0; row < c->rows; row++)
         for (int32_t first = 0; first < c->columns; first++) {
             int32_t end = first;
-            while (end < c->columns && sees(mask, c, row, end)) end++;
+            while (end < c->columns && in_reach(mask, c, row, end)) end++;
             if (end > first) {
                 add_run(c, &r, row, first, end - first);
                 add_saliency(c, &r, row, first, end - first);

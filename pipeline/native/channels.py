@@ -1,4 +1,4 @@
-"""Calls channels.c: the local channels of the cells that see a change."""
+"""Calls channels.c: the local channels of all cells within reach of a change."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def local_channels(
     written: Mask,
     grid: Mapping[str, NDArray[np.float32]],
 ) -> None:
-    """Recompute the local channels but motion, float32[grid], of all cells that see the tiles of ``written``.
+    """Recompute the local channels except motion, float32[grid], of all cells within reach of the ``written`` tiles.
 
     ``level`` is the analysis level, 0..2. Raises MemoryError.
     """

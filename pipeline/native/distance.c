@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* apart[x] = cells to the nearest edge cell above or below, reach + 1 where there is none so near. */
+/* apart[x] = cells to the nearest edge cell above; reach + 1 if there is none within reach. */
 FOR_EACH_PROCESSOR
 static void pass_down(const float *edges, const float *inverted, int32_t columns, float least_edge, int32_t reach,
                       const int32_t *before, int32_t *apart)
@@ -23,7 +23,7 @@ static void nearer(const int32_t *other, int32_t columns, int32_t *apart)
     for (int32_t x = 0; x < columns; x++) apart[x] = other[x] + 1 < apart[x] ? other[x] + 1 : apart[x];
 }
 
-/* squares[x] = min(squares[x], apart[x]^2 + offset^2), where cells within reach count only. */
+/* squares[x] = min(squares[x], apart[x + offset]^2 + offset^2). */
 FOR_EACH_PROCESSOR
 static void nearest_along(const int32_t *apart, int32_t offset, int32_t from, int32_t to, int32_t *squares)
 {

@@ -1,20 +1,19 @@
-/* The squared error that a reader is left with in each cell shown as one token of a level, enlarged bilinearly.
+/* Leaf errors: squared error of each cell when shown by a token of a level, enlarged bilinearly.
 
    e_l = e_(l-1) + 4^(l-1) * sum((m_(l-1) - U2 m_l)^2) over the cell's samples of level l - 1: m_l is a level, U2 the
    bilinear enlargement by 2. The recursion leaves out how the errors of successive enlargements correlate.
 
    Samples are held in 64ths of a grey value, differences in 16ths, so that sums of their squares over a cell are whole
-   numbers below 2^32, whatever the order. A sample takes in its neighbours: the errors of a cell also depend on the cells
+   numbers below 2^32, in any order. Enlarging reads neighbouring samples, so the errors of a cell also depend on the cells
    around it. */
 
 #include "native.h"
 
 #include <string.h>
 
-enum { GAP = 4 }; /* cells that need no work, but are cheaper to work on than to leave out */
+enum { GAP = 4 }; /* unchanged cells between changed ones that are cheaper to process than to skip */
 
-/* near[columns] = which cells of a row lie in a tile of ``written`` or touch one; ``columns`` are of cells. Returns whether
-   any does. */
+/* near[columns] = whether each cell of a row lies in a tile of ``written`` or touches one. Returns whether any does. */
 static int find_near(const uint8_t *written, int32_t row, int32_t rows, int32_t columns, uint8_t *near)
 {
     int32_t tiles = columns / CELLS_PER_TILE, first = greatest(row - 1, 0) / CELLS_PER_TILE;
@@ -38,7 +37,7 @@ static FindErrors *for_this_processor(void)
     return find_errors;
 }
 
-/* How many cells to work on next, of those that are left; rather some too many than often a few. */
+/* How many of the remaining cells to process next; a few too many are cheaper than many small batches. */
 static int32_t together(int32_t left, int32_t columns)
 {
     int32_t cells = 2;

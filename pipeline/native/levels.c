@@ -1,4 +1,4 @@
-/* Writes tiles into the levels: pixels, exact 2x2 means, motion, and the errors of leaves.
+/* Writes tiles into the levels: pixels, exact 2x2 means, motion and leaf errors.
 
    Pixels are summed in whole numbers: the 256 of a cell add up to at most 65,280. */
 
@@ -7,17 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Where motion goes: the greatest change of luma at ``level`` in each cell, times ``scale``, clipped to 1. */
+/* The motion map: largest change of luma at ``level`` in each cell, times ``scale``, clipped to 1. */
 typedef struct {
-    const void *before; /* luma of ``level`` before this update, in the pyramid's layout; null: motion is not kept */
-    const uint8_t *changed; /* tiles that count */
+    const void *before; /* luma of ``level`` before this update, laid out as in the pyramid; null: no motion map */
+    const uint8_t *changed; /* [tiles] to compute it for */
     float *motion;          /* [grid] */
     float scale;
     int32_t level;
 } Motion;
 
-/* The pixels of the tiles of ``mask`` in one row of tiles, from left to right, as sequential copies are fastest. Where
-   the picture ends inside a tile, its edge is repeated. */
+/* Copy the pixels of the tiles of ``mask`` in one row of tiles. Edge samples are repeated where the picture ends inside a
+   tile. */
 static void copy_row(const Plane *source, Pyramid *into, int32_t row, int32_t columns, const uint8_t *mask)
 {
     int32_t side = TILE >> into->base;
@@ -36,11 +36,9 @@ static void copy_row(const Plane *source, Pyramid *into, int32_t row, int32_t co
     }
 }
 
-/* Cells of a tile are numbered row by row. Sums of columns are kept apart as long as possible. */
+enum { CELLS = CELLS_PER_TILE * CELLS_PER_TILE }; /* of a tile, numbered row by row */
 
-enum { CELLS = CELLS_PER_TILE * CELLS_PER_TILE };
-
-/* Sums of two rows each, side by side: two neighbours are then read as one number of twice the width. */
+/* Sums of two rows each; two neighbours can be read as one number of twice the width. */
 typedef union {
     uint16_t one[TILE / 2 * TILE];
     uint32_t two[TILE / 2 * TILE / 2];
@@ -108,7 +106,7 @@ static void build_whole(const Pyramid *into, int32_t row, int32_t column) { buil
 FOR_EACH_PROCESSOR
 static void build_half(const Pyramid *into, int32_t row, int32_t column) { build_levels(into, row, column, TILE / 2); }
 
-/* A tile's luma at the level that motion looks at, as it is in ``planes`` (uint8 at level 0, else float32). */
+/* A tile's luma at the level of the motion map (uint8 at level 0, else float32), as float32. */
 FOR_EACH_PROCESSOR
 static void read_tile(const void *samples, int32_t level, int64_t start, int64_t stride, float out[TILE * TILE])
 {
@@ -120,7 +118,7 @@ static void read_tile(const void *samples, int32_t level, int64_t start, int64_t
         }
 }
 
-/* The greatest difference in each of a tile's cells, scaled, into ``corner`` of the motion map. */
+/* Store the largest difference in each cell of a tile, scaled, at ``corner`` of the motion map. */
 FOR_EACH_PROCESSOR
 static void set_motion(const float *then, const float *now, const Motion *motion, float *corner, int64_t columns)
 {
@@ -138,8 +136,8 @@ static void set_motion(const float *then, const float *now, const Motion *motion
     }
 }
 
-/* Everything of one tile behind its pixels. ``before`` is luma at the level that motion looks at, from this row of tiles on;
-   null: motion of this tile is not kept. */
+/* Levels and motion of one tile, whose pixels are written already. ``before``: previous luma at the level of the motion map,
+   from this row of tiles on; null: no motion for this tile. */
 static void build_tile(const Pyramid into[3], const Motion *motion, const void *before, int32_t row, int32_t column,
                        int32_t columns)
 {
@@ -158,7 +156,7 @@ static void build_tile(const Pyramid into[3], const Motion *motion, const void *
     set_motion(then, now, motion, motion->motion + corner, cells);
 }
 
-/* Luma before the update, from a row of tiles on; pixels are kept in ``strip``, since they are about to be written over. */
+/* Luma before the update, from a row of tiles on; pixels are copied to ``strip`` before they are overwritten. */
 static const void *luma_before(const Motion *motion, const Pyramid *luma, int32_t row, uint8_t *strip)
 {
     int64_t stride = luma->stride >> motion->level, start = row * (TILE >> motion->level) * stride;
@@ -168,7 +166,7 @@ static const void *luma_before(const Motion *motion, const Pyramid *luma, int32_
     return strip;
 }
 
-/* The tiles of ``mask`` in one row of tiles. */
+/* Write the tiles of ``mask`` in one row of tiles. */
 static void write_row(const Plane source[3], Pyramid into[3], const Motion *motion, int32_t row, int32_t columns,
                       const uint8_t *mask, uint8_t *strip)
 {
@@ -181,9 +179,9 @@ static void write_row(const Plane source[3], Pyramid into[3], const Motion *moti
                        columns);
 }
 
-/* Write the tiles of ``errors->written`` from the frame's planes. ``motion->before`` may be the very planes that are written.
-   ``strip`` holds a row of tiles of luma. The errors of a row of cells follow once the row of tiles below it is written,
-   while its samples are still near the processor. */
+/* Write the tiles of ``errors->written`` from the frame's planes. ``motion->before`` may be the planes that are written.
+   ``strip``: working memory for a row of tiles of luma. The errors of a row of cells follow as soon as the row of tiles below
+   it is written, while its samples are still in the cache. */
 EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const Motion *motion, const LeafErrors *errors, uint8_t *strip)
 {
     int32_t rows = errors->rows / CELLS_PER_TILE, columns = errors->columns / CELLS_PER_TILE;

@@ -39,7 +39,7 @@ class _Motion(ctypes.Structure):
 
 
 class LeafErrors(ctypes.Structure):
-    """What it takes to bring the errors of leaves up to date; see native.h."""
+    """What ``leaf_errors`` needs; see native.h."""
 
     _fields_ = (
         ("weights", ctypes.c_double * 3),
@@ -52,11 +52,11 @@ class LeafErrors(ctypes.Structure):
 
 
 class Motion(NamedTuple):
-    """Where motion is noted while tiles are written: |luma - before| * scale, its maximum per cell, clipped to 1."""
+    """The motion map, updated while tiles are written: maximum of |luma - before| * scale per cell, clipped to 1."""
 
-    before: NDArray[Any]  # luma of ``level`` as it was: uint8 at level 0, else float32; may be what is written
-    changed: Mask  # bool[tiles] that count
-    motion: NDArray[np.float32]  # [grid]; cells of other tiles stay as they are
+    before: NDArray[Any]  # previous luma of ``level``: uint8 at level 0, else float32; may be the array that is written
+    changed: Mask  # bool[tiles] to compute it for
+    motion: NDArray[np.float32]  # [grid]; unchanged in other tiles
     scale: float
     level: int
 

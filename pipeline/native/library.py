@@ -1,4 +1,4 @@
-"""The shared library with the compiled kernels, and what their Python siblings share."""
+"""Loads the compiled kernels; what their Python siblings share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _load() -> ctypes.CDLL:
 def kernel(name: str, *arguments: type[Any], result: type[Any] | None = None) -> Any:
     """The compiled function ``name``, which takes ``arguments`` (POINTER for any pointer) and returns ``result``.
 
-    Raises ImportError where there is none: the sources are newer than what was compiled of them.
+    Raises ImportError if there is none, because the compiled kernels are older than the sources.
     """
     function = getattr(LIBRARY, name, None)
     if function is None:
@@ -47,7 +47,7 @@ def kernel(name: str, *arguments: type[Any], result: type[Any] | None = None) ->
 
 
 def address(array: NDArray[Any], dtype: type[np.generic], shape: tuple[int, ...]) -> int:
-    """Where a contiguous array of this type and shape lies. Keep the array until the call has returned."""
+    """Address of a contiguous array of this type and shape. Keep the array until the call has returned."""
     if array.dtype != dtype or array.shape != shape or not array.flags.c_contiguous:
         raise ValueError(
             f"array must be contiguous {np.dtype(dtype)}{list(shape)}, got {array.dtype}{list(array.shape)}"

@@ -1,4 +1,4 @@
-/* What the compiled kernels share. They are called through ctypes; their Python siblings check all arguments. */
+/* Shared by the compiled kernels, which are called through ctypes. Their Python siblings check all arguments. */
 
 #ifndef FOVEATE_NATIVE_H
 #define FOVEATE_NATIVE_H
@@ -8,10 +8,10 @@
 
 #include "spec/geometry.h"
 
-/* Compiled twice where the loader can choose by processor. Without fused multiply-adds, so both give the same bits. */
+/* Compiled twice where the loader can choose by processor. Without fused multiply-adds, so that both give the same bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
-#define HAS_AVX2 /* it may be there, to be asked for */
+#define HAS_AVX2 /* to be checked for at run time */
 #else
 #define FOR_EACH_PROCESSOR
 #endif
@@ -35,7 +35,7 @@ typedef struct {
     int32_t rows;
 } Pyramid;
 
-/* What it takes to bring the errors of leaves up to date, see leaf_errors.c. */
+/* What leaf_errors() needs. */
 typedef struct {
     double weights[3];        /* of squared differences in each plane */
     float *errors[TOP_LEVEL]; /* [grid], by level, from 1 */
@@ -44,24 +44,24 @@ typedef struct {
     int32_t rows, columns;    /* of cells */
 } LeafErrors;
 
-/* Most cells of a row that are worked on together. */
+/* Most cells of a row that are processed together. */
 enum { MOST_CELLS = 16 };
 
 /* Find the errors of 2, 4, 8 or MOST_CELLS cells of a row, from ``column`` on. */
 typedef void FindErrors(const Pyramid planes[3], const LeafErrors *e, int32_t row, int32_t column, int32_t cells);
 FindErrors find_errors, find_errors_avx2;
 
-/* Update the errors of those cells of a row that lie in a written tile or touch one. The tiles around them must be whole. */
+/* Update the errors of the cells of a row that lie in a written tile or touch one. Tiles around them must be up to date. */
 void leaf_errors(const Pyramid planes[3], const LeafErrors *e, int32_t row);
 
 static inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline int32_t greatest(int32_t a, int32_t b) { return a > b ? a : b; }
 
-/* Inlined with sizes known, so that loops become vector instructions without remainders. */
+/* Inlined with constant sizes, so that loops become vector instructions without remainders. */
 #define INLINE static inline __attribute__((always_inline))
 
 /* out[factor * count]: ``count`` samples enlarged bilinearly by ``factor`` (2, 4, 8, 16), sample centres aligned. ``row`` has
-   one sample more at either end: row[x + 1] is sample x. */
+   an extra sample at each end: row[x + 1] is sample x. */
 INLINE void enlarge_row(const float *restrict row, int32_t count, int32_t factor, float *restrict out)
 {
     for (int32_t x = 0; x < count; x++)

@@ -1,6 +1,6 @@
-/* Shows the reader tokens: each one's samples, enlarged bilinearly or bicubically to the pixels that it covers.
+/* Paints tokens into the reader's picture: their samples, enlarged bilinearly or bicubically to the pixels they cover.
 
-   Sample centres are aligned, the border is repeated; first along the rows, then down the columns, rounded to nearest. */
+   Sample centres are aligned and edge samples repeated. Rows are enlarged first, then columns; results are rounded. */
 
 #include "native.h"
 #include "spec/tokens.h"
@@ -12,15 +12,15 @@ enum { WIDEST = PATCH << TOP_LEVEL, TAPS = 4 };
 typedef struct {
     const float *samples; /* of the level */
     int32_t rows, columns;
-    int32_t top, left;    /* of the token, in samples of the level */
+    int32_t top, left;    /* of the token, in samples of its level */
     uint8_t *onto;        /* its first pixel */
     int64_t stride;
 } Token;
 
-/* A row of the token's samples, ``factor`` times as wide. */
+/* A row of the token's samples, enlarged by ``factor``. */
 INLINE void widen(const Token *t, int32_t row, int32_t factor, float *restrict out)
 {
-    float near[PATCH + 2]; /* with a neighbour at either end */
+    float near[PATCH + 2]; /* with a neighbour at each end */
     const float *samples = t->samples + (int64_t)least(greatest(row, 0), t->rows - 1) * t->columns;
     for (int32_t x = 0; x < PATCH + 2; x++) near[x] = samples[least(greatest(t->left + x - 1, 0), t->columns - 1)];
     enlarge_row(near, PATCH, factor, out);
@@ -45,7 +45,7 @@ INLINE void enlarge(const Token *t, int32_t factor)
     }
 }
 
-/* The weights of the four samples around a place, ``part`` of the way from the second to the third: cubic convolution
+/* Weights of the four samples around a position, ``part`` of the way from the second to the third: cubic convolution
    (Keys, 1981). */
 INLINE void cubic_weights(float part, float *weights)
 {
@@ -68,10 +68,10 @@ INLINE uint8_t to_byte(float value)
     return (uint8_t)(int32_t)((most > 0.0f ? most : 0.0f) + 0.5f);
 }
 
-/* widen(), bicubically. ``weights`` are those of each phase. */
+/* The same, bicubically; ``weights`` by phase. */
 INLINE void widen_cubic(const Token *t, int32_t row, int32_t factor, float (*weights)[TAPS], float *restrict out)
 {
-    float near[PATCH + TAPS]; /* with two neighbours at either end */
+    float near[PATCH + TAPS]; /* with two neighbours at each end */
     const float *samples = t->samples + (int64_t)least(greatest(row, 0), t->rows - 1) * t->columns;
     for (int32_t x = 0; x < PATCH + TAPS; x++) near[x] = samples[least(greatest(t->left + x - 2, 0), t->columns - 1)];
     for (int32_t x = 0; x < PATCH; x++)
@@ -88,7 +88,7 @@ INLINE void enlarge_cubic(const Token *t, int32_t factor)
         cubic_weights(((float)phase + 0.5f) / (float)factor - (phase < factor / 2 ? -0.5f : 0.5f), weights[phase]);
     for (int32_t row = -2; row < TAPS - 2; row++) widen_cubic(t, t->top + row, factor, weights, rows[row + 2]);
     for (int32_t y = 0; y < PATCH * factor; y++) {
-        int32_t phase = y % factor, first = y / factor + (phase >= factor / 2); /* of the rows, from that at -2 on */
+        int32_t phase = y % factor, first = y / factor + (phase >= factor / 2); /* first of the four rows, counted from row -2 */
         if (phase == factor / 2) widen_cubic(t, t->top + first + 1, factor, weights, rows[(first + 3) % TAPS]);
         const float *a = rows[first % TAPS], *b = rows[(first + 1) % TAPS];
         const float *c = rows[(first + 2) % TAPS], *d = rows[(first + 3) % TAPS];
@@ -115,7 +115,7 @@ static void paint_enlarged(const Token *t, int32_t factor)
     else enlarge(t, 16);
 }
 
-/* One token in one plane. A token of the base's own resolution, or finer, shows the base as it is. */
+/* One token in one plane. If it is as fine as the base or finer, the base is copied. */
 static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t row, int32_t column, int32_t cubic)
 {
     int32_t side = PATCH << lod >> from->base, top = row * side, left = column * side, step = lod - from->base;
@@ -131,7 +131,7 @@ static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t r
     }
 }
 
-/* ``onto`` are planes of the reader's picture, which all tokens lie in. */
+/* ``onto`` are the planes of the reader's picture; all tokens lie inside them. */
 EXPORT void paint_tokens(const Pyramid from[3], const Plane onto[3], const uint8_t *lod, const int32_t *row,
                          const int32_t *column, int32_t count, int32_t cubic)
 {
@@ -139,7 +139,7 @@ EXPORT void paint_tokens(const Pyramid from[3], const Plane onto[3], const uint8
         for (int32_t i = 0; i < count; i++) paint(&from[plane], &onto[plane], lod[i], row[i], column[i], cubic);
 }
 
-/* The sample at a place of a level that was enlarged by ``factor``, bicubically. */
+/* The pixel (y, x) of a level enlarged bicubically by ``factor``. */
 static float cubic_at(const float *samples, int32_t rows, int32_t columns, int32_t factor, int32_t y, int32_t x)
 {
     int32_t above = y / factor - (y % factor < factor / 2), before = x / factor - (x % factor < factor / 2);
@@ -155,7 +155,7 @@ static float cubic_at(const float *samples, int32_t rows, int32_t columns, int32
     return weighted(column[0], column[1], column[2], column[3], down);
 }
 
-/* One token of a level 2^step times as coarse as the plane, whose edge may cut it. */
+/* One token of a level 2^step times as coarse as the plane; it may extend beyond the plane's edge. */
 EXPORT void paint_upper(const float *samples, int32_t rows, int32_t columns, const Plane *onto, int32_t step, int32_t row,
                         int32_t column, int32_t cubic)
 {

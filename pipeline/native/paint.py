@@ -1,4 +1,4 @@
-"""Calls paint.c: shows the reader tokens."""
+"""Calls paint.c: paints tokens into the reader's picture."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def paint_upper(
 ) -> None:
     """Paint one token of a level above TOP_LEVEL, whose ``samples`` are 2**step times as coarse as the plane.
 
-    What reaches over the plane's right and bottom edge is left out. Raises ValueError for a token wholly outside.
+    It is cut at the plane's right and bottom edge. Raises ValueError for a token wholly outside.
     """
     rows, columns = plane_onto.shape
     side = PATCH << step

@@ -1,12 +1,12 @@
 /* The tokens of the quadtree with the least weighted squared error for a budget.
 
    For a price t per token the best tree is found bottom-up, J(n) = min(leaf, split, keep) (Chou, Lookabaugh and Gray,
-   1989); of equal costs the one with fewer tokens is taken. The price is the lowest of a given ascending list whose tree
-   fits the budget. What is left over is then spent on the single best steps.
+   1989); of equal costs the one with fewer tokens wins. The price is the lowest one, of a given ascending list, whose tree
+   fits the budget. Tokens left over are then spent one step at a time, on the step with the highest gain per token.
 
    Nodes below TOP_LEVEL are stored child-major: the first children of all nodes of the level above, then the second ones,
-   and so on; so that a sum over children is the sum of four contiguous quarters. Coarser nodes, which only small budgets
-   for large pictures ask for, are stored row by row. All arithmetic is float32, sums in the order of the children. */
+   and so on, so that a sum over children is a sum of four contiguous quarters. Coarser nodes, which only small budgets for
+   large pictures need, are stored row by row. All arithmetic is float32; sums run in the order of the children. */
 
 #include "native.h"
 
@@ -16,26 +16,26 @@
 enum { LEVELS = MOST_LOD + 1 };
 
 typedef struct {
-    const int32_t *source;  /* [level-0 nodes]: the unit in the grid of units, or -1 beyond it */
+    const int32_t *source;  /* [level-0 nodes]: index of the unit; -1 outside the grid of units */
     const uint8_t *inside;  /* [level-0 nodes] */
     const int32_t *units[LEVELS];           /* [level][nodes]: units inside the picture */
     const int32_t *row[LEVELS], *column[LEVELS]; /* [level][nodes]: place in units of 2^level */
     int32_t nodes[LEVELS];
     int32_t rows[LEVELS], columns[LEVELS]; /* of nodes, from TOP_LEVEL on */
     int32_t cell_rows, cell_columns; /* of the grid of cells */
-    int32_t merge;          /* a unit is merge x merge cells; the last ones may reach beyond the grid */
+    int32_t merge;          /* a unit is merge x merge cells; the last ones may extend beyond the grid */
 } Quadtree;
 
 typedef struct {
     const float *weight;            /* [grid of cells] */
     const float *errors[MOST_LOD]; /* [grid]: squared error when shown at level 1..top */
-    const float *kept;              /* [grid]: squared error when shown nothing; null: that is not allowed */
+    const float *kept;              /* [grid]: squared error without a token; null: each unit needs a token */
     const float *prices;            /* ascending */
-    int32_t least, most;            /* the prices that may be chosen: [least, most] */
-    int32_t guess;                  /* where to look first */
+    int32_t least, most;            /* first and last price that may be chosen */
+    int32_t guess;                  /* price to try first */
     int32_t budget;                 /* in units */
     int32_t top;                    /* level of the coarsest tokens, at least TOP_LEVEL */
-    float min_gain;                 /* what a single step must gain per token */
+    float min_gain;                 /* gain per token that a step must exceed */
 } Task;
 
 typedef struct {
@@ -43,10 +43,10 @@ typedef struct {
     float *kept;         /* level 0 */
     float *cost;
     int32_t *tokens;
-    uint8_t *better[LEVELS]; /* better shown as one token than split */
+    uint8_t *better[LEVELS]; /* one token is better than a split */
     uint8_t *active;
-    uint8_t *leaves[LEVELS]; /* the chosen tree */
-    uint8_t *skipped;        /* level 0: inside, and without a token */
+    uint8_t *leaves[LEVELS]; /* of the chosen tree */
+    uint8_t *skipped;        /* level 0: inside the picture and without a token */
 } Memory;
 
 typedef struct {
@@ -61,7 +61,7 @@ static void sum_children(const float *in, int32_t n, float *out)
     for (int32_t i = 0; i < n; i++) out[i] = ((in[i] + in[n + i]) + in[2 * n + i]) + in[3 * n + i];
 }
 
-/* The i-th child of a node, as its number among the nodes of the level below; -1 where it lies beyond the grid. */
+/* Index, in the level below, of the i-th child of a node; -1 outside the grid. */
 static int32_t child_of(const Quadtree *q, int32_t level, int32_t node, int32_t i)
 {
     if (level <= TOP_LEVEL) return i * q->nodes[level] + node;
@@ -70,14 +70,14 @@ static int32_t child_of(const Quadtree *q, int32_t level, int32_t node, int32_t 
     return row * q->columns[level - 1] + column;
 }
 
-/* ``values`` of the nodes below a level become their sums over the children of each of its nodes. */
+/* Replace ``values`` of the level below by their sums over the children of each node of ``level``. */
 static void sum_up(const Quadtree *q, int32_t level, float *values)
 {
     if (level <= TOP_LEVEL) {
         sum_children(values, q->nodes[level], values);
         return;
     }
-    for (int32_t i = 0; i < q->nodes[level]; i++) { /* no child comes before its parent, so none is written over unread */
+    for (int32_t i = 0; i < q->nodes[level]; i++) { /* no child precedes its parent: none is overwritten before it is read */
         float parts[4];
         for (int32_t k = 0; k < 4; k++) {
             int32_t child = child_of(q, level, i, k);
@@ -87,7 +87,7 @@ static void sum_up(const Quadtree *q, int32_t level, float *values)
     }
 }
 
-/* The weighted error over the cells of a unit: each column's sum first, then these from left to right. */
+/* Weighted error of a unit: columns are summed first, then from left to right. */
 static float over_unit(const Quadtree *q, int32_t row, int32_t column, const float *weight, const float *error)
 {
     int32_t rows = least(q->merge, q->cell_rows - row), columns = least(q->merge, q->cell_columns - column);
@@ -126,7 +126,7 @@ static void find_costs(const Quadtree *q, const Task *task, Memory *m)
     if (task->kept) weigh(q, task->weight, task->kept, m->kept);
 }
 
-/* Costs and tokens of the level-1 nodes if split. */
+/* Costs and tokens of the level-1 nodes when split. */
 FOR_EACH_PROCESSOR
 static void split_bottom(const Quadtree *q, const float *kept, float price, float *restrict cost, int32_t *restrict tokens)
 {
@@ -186,7 +186,7 @@ static void count_up(const Quadtree *q, int32_t level, int32_t *tokens)
     }
 }
 
-/* The best tree for a price: the number of its tokens, and ``better``. */
+/* Find the best tree for a price: sets ``better``, returns its number of tokens. */
 static int32_t prune(const Quadtree *q, const Task *task, Memory *m, float price)
 {
     split_bottom(q, task->kept ? m->kept : NULL, price, m->cost, m->tokens);
@@ -202,7 +202,7 @@ static int32_t prune(const Quadtree *q, const Task *task, Memory *m, float price
     return count;
 }
 
-/* The lowest price in [least, most] whose tree fits. Counts never grow with the price; the dearest one always fits. */
+/* The lowest price in [least, most] whose tree fits. Token counts never grow with the price; the last one always fits. */
 static int32_t find_price(const Quadtree *q, const Task *task, Memory *m)
 {
     int32_t dear = task->most, cheap = task->least - 1; /* fits, does not fit */
@@ -221,12 +221,12 @@ static int32_t find_price(const Quadtree *q, const Task *task, Memory *m)
     return dear;
 }
 
-/* Each child becomes what its parent, of ``level``, is. */
+/* Copy the flags of the nodes of ``level`` to their children. */
 static void pass_down(const Quadtree *q, int32_t level, uint8_t *active)
 {
     int32_t n = q->nodes[level];
     for (int32_t k = 1; level <= TOP_LEVEL && k < 4; k++) memcpy(active + k * n, active, (size_t)n);
-    for (int32_t i = n - 1; level > TOP_LEVEL && i >= 0; i--) { /* children come behind all parents still to be read */
+    for (int32_t i = n - 1; level > TOP_LEVEL && i >= 0; i--) { /* children follow all parents still to be read */
         uint8_t mine = active[i];
         for (int32_t k = 0; k < 4; k++) {
             int32_t child = child_of(q, level, i, k);
@@ -235,7 +235,7 @@ static void pass_down(const Quadtree *q, int32_t level, uint8_t *active)
     }
 }
 
-/* The tree of the last pruning, as leaves per level; returns its tokens. */
+/* Leaves per level of the tree found by the last ``prune``; returns its number of tokens. */
 static int32_t take_tree(const Quadtree *q, const Task *task, Memory *m, float price)
 {
     int32_t count = 0;
@@ -258,8 +258,8 @@ static int32_t take_tree(const Quadtree *q, const Task *task, Memory *m, float p
     return count;
 }
 
-/* Whether ``a`` is to be taken before ``b``. */
-static int sooner(const Step *a, const Step *b)
+/* Whether step ``a`` ranks before step ``b``. */
+static int ranks_before(const Step *a, const Step *b)
 {
     if (a->rate != b->rate) return a->rate > b->rate;
     if (a->level != b->level) return a->level < b->level;
@@ -269,7 +269,7 @@ static int sooner(const Step *a, const Step *b)
 static void push(Step *heap, int32_t *size, Step step)
 {
     int32_t at = (*size)++;
-    while (at > 0 && sooner(&step, &heap[(at - 1) / 2])) {
+    while (at > 0 && ranks_before(&step, &heap[(at - 1) / 2])) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
@@ -281,8 +281,8 @@ static Step pop(Step *heap, int32_t *size)
     Step first = heap[0], last = heap[--(*size)];
     int32_t at = 0;
     for (int32_t child = 1; child < *size; child = 2 * at + 1) {
-        if (child + 1 < *size && sooner(&heap[child + 1], &heap[child])) child++;
-        if (!sooner(&heap[child], &last)) break;
+        if (child + 1 < *size && ranks_before(&heap[child + 1], &heap[child])) child++;
+        if (!ranks_before(&heap[child], &last)) break;
         heap[at] = heap[child];
         at = child;
     }
@@ -290,8 +290,8 @@ static Step pop(Step *heap, int32_t *size)
     return first;
 }
 
-/* Offer the step of showing a skipped unit (level 0), or of splitting a leaf. */
-static void offer(const Quadtree *q, const Task *task, const Memory *m, int32_t level, int32_t node, int32_t room,
+/* Push the step that gives a skipped unit a token (level 0), or splits a leaf, if it fits and gains enough. */
+static void push_step(const Quadtree *q, const Task *task, const Memory *m, int32_t level, int32_t node, int32_t room,
                   Step *heap, int32_t *size)
 {
     float gain;
@@ -312,15 +312,15 @@ static void offer(const Quadtree *q, const Task *task, const Memory *m, int32_t 
         push(heap, size, (Step){gain / (float)extra, level, node, extra});
 }
 
-/* Spend ``room`` tokens on the best steps, one at a time. */
+/* Spend ``room`` more tokens, always on the best step. */
 static void fill(const Quadtree *q, const Task *task, Memory *m, int32_t room, Step *heap)
 {
     int32_t size = 0;
     for (int32_t i = 0; task->kept && i < q->nodes[0]; i++)
-        if (m->skipped[i]) offer(q, task, m, 0, i, room, heap, &size);
+        if (m->skipped[i]) push_step(q, task, m, 0, i, room, heap, &size);
     for (int32_t level = 1; level <= task->top; level++)
         for (int32_t i = 0; i < q->nodes[level]; i++)
-            if (m->leaves[level][i]) offer(q, task, m, level, i, room, heap, &size);
+            if (m->leaves[level][i]) push_step(q, task, m, level, i, room, heap, &size);
     while (room > 0 && size > 0) {
         Step step = pop(heap, &size);
         if (step.extra > room) continue;
@@ -334,7 +334,7 @@ static void fill(const Quadtree *q, const Task *task, Memory *m, int32_t room, S
             int32_t node = child_of(q, step.level, step.node, i);
             if (node < 0 || !q->units[step.level - 1][node]) continue;
             m->leaves[step.level - 1][node] = 1;
-            if (step.level > 1) offer(q, task, m, step.level - 1, node, room, heap, &size);
+            if (step.level > 1) push_step(q, task, m, step.level - 1, node, room, heap, &size);
         }
     }
 }
@@ -345,7 +345,7 @@ static int ascending(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* The leaves, from coarse to fine, then row by row. Returns how many. */
+/* List the leaves from coarse to fine, then row by row. Returns their number. */
 static int32_t list_leaves(const Quadtree *q, const Memory *m, int32_t top, uint32_t *places, uint8_t *lod, int32_t *row,
                            int32_t *column)
 {
@@ -377,8 +377,8 @@ EXPORT int64_t allocation_memory(const Quadtree *q)
     return 64 * (4 * LEVELS) + (int64_t)q->nodes[0] * 64; /* parts are rounded up to 64 bytes */
 }
 
-/* Choose the nodes that are shown. ``lod``, ``row`` and ``column`` hold ``budget`` each, but no more than there are nodes
-   of level 0. ``price`` becomes the index of the chosen price. Returns the number of nodes. */
+/* Choose the nodes that get tokens. ``lod``, ``row`` and ``column`` hold ``budget`` entries each, but at most one per level-0
+   node. ``price`` becomes the index of the chosen price. Returns the number of nodes. */
 EXPORT int32_t allocate_tokens(const Quadtree *q, const Task *task, uint8_t *memory, uint8_t *lod, int32_t *row,
                                int32_t *column, int32_t *price)
 {

@@ -57,7 +57,7 @@ _allocate_tokens = kernel(
 
 
 class Costs(NamedTuple):
-    """What decides. Maps are float32[grid of cells]."""
+    """Costs of an allocation. Maps are float32[grid of cells]."""
 
     weight: Map
     errors: Sequence[Map]  # squared error of a cell when shown at level 1, 2 .. top, the coarsest of the tokens
@@ -65,29 +65,29 @@ class Costs(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """Where the price per token is looked for."""
+    """The prices per token to search."""
 
-    prices: NDArray[np.float32]  # ascending; the last one must be dear enough for any picture
-    least: int  # the first that may be chosen
-    guess: int  # where to look first
+    prices: NDArray[np.float32]  # ascending; the last one must fit any picture into the budget
+    least: int  # index of the lowest that may be chosen
+    guess: int  # index to try first
 
 
 class Chosen(NamedTuple):
-    """Nodes from coarse to fine, then row by row, each a token or a group of them; and the index of their price."""
+    """The chosen nodes, coarse to fine, then row by row; each is a token or a group of tokens."""
 
     lod: NDArray[np.uint8]
     row: NDArray[np.int32]  # in nodes of that level
     column: NDArray[np.int32]
-    price: int
+    price: int  # index
 
 
 class Allocator:
     """Allocates over one quadtree, whose units are ``merge`` x ``merge`` cells. For one thread."""
 
     def __init__(self, tree: Quadtree, grid: tuple[int, int], merge: int) -> None:
-        """``grid`` is the rows and columns of cells, of whose units ``tree`` is made."""
+        """``tree`` is made of units of the ``grid`` of cells (rows, columns)."""
         inside = (tree.units[0] > 0).view(np.uint8)
-        self._arrays = (tree, inside)  # what the struct points at must live as long
+        self._arrays = (tree, inside)  # keeps alive what the struct points at
         nodes = [len(values) for values in tree.units]
 
         def per_level(arrays: Sequence[NDArray[np.int32]]) -> ctypes.Array[ctypes.c_void_p]:
@@ -111,10 +111,10 @@ class Allocator:
         self._memory = np.empty(_allocation_memory(ctypes.byref(self._quadtree)), np.uint8)
 
     def allocate(self, costs: Costs, budget: int, prices: Prices, min_gain: float) -> Chosen:
-        """The tokens of the tree with the lowest price that fits ``budget`` units, and what is left over spent as well.
+        """The tokens of the tree of the lowest price that fits ``budget`` units; tokens left over refine it.
 
-        A step of spending what is left must gain more than ``min_gain`` per token. Without ``kept`` the budget must be
-        enough for all nodes of the top level.
+        A step of that refinement must gain more than ``min_gain`` per token. Without ``kept`` the budget must be enough
+        for all nodes of the top level.
         """
         shape, top = costs.weight.shape, min(len(costs.errors), self._top)
         task = _Task(

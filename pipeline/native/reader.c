@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-/* Differences are stored first, so that the compiler vectorises the sum of products of 16-bit numbers. */
+/* Differences are stored first, so that the compiler vectorises the sum of their squares. */
 INLINE uint32_t squares(const uint8_t *a, int64_t a_stride, const uint8_t *b, int64_t b_stride, int32_t side)
 {
     int16_t apart[CELL * CELL];
@@ -14,7 +14,7 @@ INLINE uint32_t squares(const uint8_t *a, int64_t a_stride, const uint8_t *b, in
     return (uint32_t)sum;
 }
 
-/* Over one cell; ``side`` is 16, or 8 in a plane at half resolution. */
+/* The same for one cell: ``side`` is 16, or 8 in a plane at half resolution. */
 FOR_EACH_PROCESSOR
 static uint32_t squared_error(const uint8_t *a, int64_t a_stride, const uint8_t *b, int64_t b_stride, int32_t side)
 {
@@ -42,7 +42,7 @@ EXPORT void reader_error(const Plane shown[3], const Plane truth[3], const int32
         }
 }
 
-/* Whether any of the three other tiles that touch the cell is set in ``mask``; enlarging a token reads that far. */
+/* Whether any of the three other tiles that touch the cell is in ``mask``: enlarging a token reads neighbouring samples. */
 static int beside(const uint8_t *mask, int32_t row, int32_t column, int32_t rows, int32_t columns)
 {
     int32_t y = row / CELLS_PER_TILE, x = column / CELLS_PER_TILE;

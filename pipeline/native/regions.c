@@ -1,4 +1,4 @@
-/* Connected regions over the Grid: cells that touch, also at corners. What they are like, and which of them move. */
+/* Connected regions (8-connectivity) over the Grid: labels, extents, sizes, and which of them move. */
 
 #include "native.h"
 
@@ -33,8 +33,8 @@ static inline int32_t nothing_at(const uint8_t *flags, int32_t left)
     return !eight;
 }
 
-/* Provisional labels from 1 on, each one's cells connected; ``parent`` joins those that are. Returns how many. A new label
-   is given to no two cells that touch, so there are at most a quarter as many as cells. */
+/* First pass of two-pass labelling: provisional labels from 1 on, whose equivalences are in ``parent``. Returns how many.
+   No two cells that get a new label touch, so there is at most one label per four cells. */
 static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns, int32_t *label, int32_t *parent)
 {
     int32_t count = 0;
@@ -59,14 +59,14 @@ static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns
     return count;
 }
 
-/* Number the regions of one ``plane`` from ``first`` on in ``label``, in which 0 is none, and measure them. Returns the
-   number behind the last. ``parent``: room for a quarter as many as cells, and one. */
+/* Number the regions of one ``plane`` from ``first`` on in ``label`` (0: no region) and measure them. Returns the next free
+   number. ``parent``: working memory for cells / 4 + 1 entries. */
 static int32_t label_plane(
     const uint8_t *present, int32_t rows, int32_t columns, int32_t plane, int32_t first, int32_t *label, int32_t *parent,
     Region *regions)
 {
     int32_t count = label_cells(present, rows, columns, label, parent), next = first;
-    for (int32_t k = 1; k <= count; k++) /* a root comes before what it joins, and holds its number from then on, negative */
+    for (int32_t k = 1; k <= count; k++) /* roots precede their members, and are replaced by their number, negated */
         parent[k] = parent[k] == k ? -next++ : parent[parent[k]];
     if (!count) return first;
     for (int32_t number = first; number < next; number++) regions[number] = (Region){0, columns, rows, 0, 0, plane};
@@ -87,9 +87,9 @@ static int32_t label_plane(
     return next;
 }
 
-/* The regions of each of ``count`` shares, [grid] each: where it is at least ``enough``, ``inside`` the picture. ``label``:
-   room for [count][grid], of which ``planes`` are used: a share without regions has none. ``regions``: room for a quarter
-   as many as labels, and one: number 0 is none. Returns how many, with that. */
+/* The regions where each of ``count`` shares, [grid] each, is at least ``enough`` ``inside`` the picture. ``label`` has
+   room for [count][grid]; ``planes`` of them are used, as a share without regions takes none. ``regions`` has room for one
+   per four labels and number 0, which stands for no region. Returns their number, including that. */
 EXPORT int32_t label_regions(
     const float *const *shares, int32_t count, const uint8_t *inside, float enough, int32_t rows, int32_t columns,
     int32_t *label, int32_t *planes, Region *regions, int32_t *parent, uint8_t *present)
@@ -108,7 +108,7 @@ EXPORT int32_t label_regions(
     return next;
 }
 
-/* The least and the greatest ``size`` of the regions that each cell lies in: 1 and 0 where it lies in none. */
+/* The smallest and the largest ``size`` of the regions that contain each cell; 1 and 0 if there is none. */
 EXPORT void extreme_sizes(
     const int32_t *label, int32_t planes, int64_t cells, const float *size, float *smallest, float *largest)
 {
@@ -125,44 +125,44 @@ EXPORT void extreme_sizes(
         }
 }
 
-enum { WIDE = 6 }; /* cells along a side from which on the outermost ones show too little of a thing to count on */
+enum { WIDE = 6 }; /* length from which on outermost cells may show too little of an object to be detected */
 
-/* When what moves in a region makes all of it move: its cells that surely move span it; or as many move at all as it has
-   rows, or columns, if those are fewer, and what surely moves or came lately is most of it and spans it, but for the
-   outermost cells where it is wide. */
+/* When a whole region is taken to move. It must be small enough, and at least as many of its cells must move as its shorter
+   side has. Then either is enough: cells that surely move are a certain share of it and span it; or cells that surely move
+   or moved recently are most of it, and span it except for the outermost cells of a long side. */
 typedef struct {
-    float sure;       /* motion of a cell that surely moves */
-    double span;      /* share of the region's height and width that is spanned */
-    double share;     /* of its cells, that surely move; and as many as it has rows, or columns, if those are fewer */
-    double widest;    /* cells of a region, at most */
-    double most;      /* share of its cells that surely move or came lately */
+    float sure;       /* least motion of a cell that surely moves */
+    double span;      /* least share of the region's height and width between the outermost moving cells */
+    double share;     /* least share of cells that surely move */
+    double widest;    /* cells of the largest region that may be filled */
+    double most;      /* least share of cells that surely move or moved recently */
 } Filling;
 
-/* What is seen in a region. */
+/* The moving cells of a region. */
 typedef struct {
-    Region sure, lately; /* cells that surely move; those, and what came lately */
+    Region sure, recent; /* cells that surely move; those and cells that moved recently */
     int32_t any;         /* cells that move at all */
-} Seen;
+} Movement;
 
 static int32_t spans(int32_t part, int32_t whole, double span, int32_t rim)
 {
     return part + (whole >= WIDE ? 2 * rim : 0) >= span * whole;
 }
 
-/* Whether ``part`` spans the region, with ``rim`` cells more on each side where that is wide. */
+/* Whether ``part`` spans the region; ``rim`` outermost cells of a long side may be missing at each end. */
 static int32_t spanned(const Region *region, const Region *part, double span, int32_t rim)
 {
     return spans(part->bottom - part->top + 1, region->bottom - region->top + 1, span, rim)
         && spans(part->right - part->left + 1, region->right - region->left + 1, span, rim);
 }
 
-static int32_t moves(const Region *region, const Seen *seen, const Filling *rule)
+static int32_t moves(const Region *region, const Movement *movement, const Filling *rule)
 {
     int32_t front = least(region->bottom - region->top + 1, region->right - region->left + 1), cells = region->cells;
-    if (cells > rule->widest || seen->any < front) return 0;
-    if (seen->sure.cells >= rule->share * cells && seen->sure.cells >= front && spanned(region, &seen->sure, rule->span, 0))
+    if (cells > rule->widest || movement->any < front) return 0;
+    if (movement->sure.cells >= rule->share * cells && movement->sure.cells >= front && spanned(region, &movement->sure, rule->span, 0))
         return 1;
-    return seen->lately.cells >= rule->most * cells && spanned(region, &seen->lately, rule->span, 1);
+    return movement->recent.cells >= rule->most * cells && spanned(region, &movement->recent, rule->span, 1);
 }
 
 static void add(Region *region, int32_t row, int32_t column)
@@ -181,32 +181,32 @@ static void raise_region(const int32_t *label, int32_t columns, const Region *re
             if (label[at] == number) moving[at] = 1.0f;
 }
 
-/* Raise ``moving`` [grid] to 1 all over the regions that move. ``came`` [grid]: what came lately, 0 or 1. ``seen``: room for
-   as many as ``regions``. */
+/* Set ``moving`` [grid] to 1 in all cells of the regions that move. ``recent`` [grid]: cells that moved recently, 0 or 1.
+   ``movement``: working memory, one entry per region. */
 EXPORT void fill_moving(
     const int32_t *label, int32_t planes, int32_t rows, int32_t columns, const Region *regions, int32_t count,
-    const Filling *rule, const uint8_t *came, float *moving, Seen *seen)
+    const Filling *rule, const uint8_t *recent, float *moving, Movement *movement)
 {
     int64_t cells = (int64_t)rows * columns;
     Region none = {0, columns, rows, 0, 0, 0};
-    for (int32_t number = 0; number < count; number++) seen[number] = (Seen){none, none, 0};
+    for (int32_t number = 0; number < count; number++) movement[number] = (Movement){none, none, 0};
     for (int64_t at = 0; at < cells; at++) {
         int32_t row = (int32_t)(at / columns), column = (int32_t)(at % columns), surely = moving[at] >= rule->sure;
-        if (!(moving[at] > 0.0f) && !came[at]) continue;
+        if (!(moving[at] > 0.0f) && !recent[at]) continue;
         for (int32_t plane = 0; plane < planes; plane++) {
-            Seen *here = seen + label[plane * cells + at];
+            Movement *here = movement + label[plane * cells + at];
             here->any += moving[at] > 0.0f;
             if (surely) add(&here->sure, row, column);
-            if (surely || came[at]) add(&here->lately, row, column);
+            if (surely || recent[at]) add(&here->recent, row, column);
         }
     }
     for (int32_t number = 1; number < count; number++)
-        if (moves(regions + number, seen + number, rule))
+        if (moves(regions + number, movement + number, rule))
             raise_region(label + regions[number].plane * cells, columns, regions + number, number, moving);
 }
 
-/* Weaken what moves by how much of it there is side by side: by nothing where that is ``full``, wholly up to ``none``. The
-   last four are room: [grid], a quarter as many and one, as many, as many. */
+/* Scale ``moving`` by the sum over its connected region: to 0 up to ``none``, unchanged from ``full`` on, linearly between.
+   The last arguments are working memory: [grid], then cells / 4 + 1 entries three times, then [grid]. */
 EXPORT void weaken_small(
     float *moving, int32_t rows, int32_t columns, float none, float full, int32_t *label, int32_t *parent, Region *regions,
     double *mass, uint8_t *present)

@@ -1,4 +1,4 @@
-"""Calls regions.c: connected regions of maps over the Grid, their extent, and which of them move."""
+"""Calls regions.c: connected regions of maps over the Grid, their extents, and which of them move."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foveate.pipeline.geometry import Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
 
 _MEASURES = 6  # of a region: cells, left, top, right, bottom, plane
-_SEEN = 2 * _MEASURES + 1  # of what moves in a region
+_MOVEMENT = 2 * _MEASURES + 1  # of the moving cells of a region
 
 _INT, _FLOAT, _LONG = ctypes.c_int32, ctypes.c_float, ctypes.c_int64
 _label_regions = kernel(
@@ -25,7 +25,7 @@ _weaken_small = kernel("weaken_small", POINTER, _INT, _INT, _FLOAT, _FLOAT, *[PO
 
 
 class Regions(NamedTuple):
-    """Cells of one map that touch, also at corners. Number 0 is no region."""
+    """Connected regions (8-connectivity) of several maps. Number 0 is no region."""
 
     label: NDArray[np.int32]  # [planes, grid]: the number of the region; a plane for each map that has any
     measures: NDArray[np.int32]  # [regions, 6]: cells; first column and row, last column and row; plane
@@ -37,7 +37,7 @@ class Regions(NamedTuple):
 
 
 class Filling(ctypes.Structure):
-    """When what moves in a region makes all of it move; see regions.c."""
+    """When a whole region is taken to move; see regions.c."""
 
     _fields_ = (
         ("sure", ctypes.c_float),
@@ -71,9 +71,9 @@ def label_regions(shares: Sequence[NDArray[np.float32]], inside: Mask, enough: f
 
 
 def extreme_sizes(found: Regions, size: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """The least and the greatest of ``size``, float32[regions] in [0, 1], of the regions that a cell lies in.
+    """The smallest and largest ``size``, float32[regions] in [0, 1], of the regions that contain each cell.
 
-    float32[grid] each; 1 and 0 where a cell lies in none.
+    float32[grid] each; 1 and 0 if there is none.
     """
     planes, *grid = found.label.shape
     smallest, largest = np.empty((2, *grid), np.float32)
@@ -88,13 +88,13 @@ def extreme_sizes(found: Regions, size: NDArray[np.float32]) -> tuple[NDArray[np
     return smallest, largest
 
 
-def fill_regions(moving: NDArray[np.float32], came: Mask, found: Regions, rule: Filling) -> None:
-    """Raise ``moving``, float32[grid], to 1 all over the regions that move by the ``rule``.
+def fill_regions(moving: NDArray[np.float32], recent: Mask, found: Regions, rule: Filling) -> None:
+    """Set ``moving``, float32[grid], to 1 in all cells of the regions that move by the ``rule``.
 
-    ``came``, bool[grid]: cells that show what came lately.
+    ``recent``, bool[grid]: cells that moved recently.
     """
     planes, rows, columns = found.label.shape
-    seen = np.empty((len(found.measures), _SEEN), np.int32)
+    movement = np.empty((len(found.measures), _MOVEMENT), np.int32)
     _fill_moving(
         address(found.label, np.int32, found.label.shape),
         planes,
@@ -103,16 +103,16 @@ def fill_regions(moving: NDArray[np.float32], came: Mask, found: Regions, rule: 
         address(found.measures, np.int32, found.measures.shape),
         len(found.measures),
         ctypes.byref(rule),
-        address(came, np.bool_, (rows, columns)),
+        address(recent, np.bool_, (rows, columns)),
         address(moving, np.float32, (rows, columns)),
-        seen.ctypes.data,
+        movement.ctypes.data,
     )
 
 
 def weaken_small(moving: NDArray[np.float32], none: float, full: float) -> None:
-    """Weaken ``moving``, float32[grid], by its sum over the cells side by side that move.
+    """Scale ``moving``, float32[grid], by its sum over the connected region of moving cells.
 
-    Wholly where that is at most ``none``, not at all from ``full`` on, in proportion between them.
+    To 0 where that is at most ``none``, unchanged from ``full`` on, linearly between.
     """
     rows, columns = moving.shape
     most = _most((rows, columns)) + 1
