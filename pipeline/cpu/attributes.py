@@ -1,4 +1,4 @@
-"""Attributes of cells that follow from pixels alone, updated where tiles were written: colours, lightness, text, motion."""
+"""Attributes of cells that follow from pixels alone, updated where tiles are written: colours, lightness, text."""
 
 from __future__ import annotations
 
@@ -28,14 +28,11 @@ class AttributeStack:
     """Named colours, lightness, text, frame differences and foreground, over the Grid."""
 
     def __init__(self, geometry: Geometry, colour: Colour) -> None:
-        rows, columns = geometry.grid
         self._geometry = geometry
         self._tables = tables(colour)
         self._step = stroke_step(colour)
-        shares = np.zeros((COLOURS, rows, columns), np.float32)
-        self._found = CellAttributes(
-            shares, np.zeros((rows, columns), np.float32), np.zeros((rows, columns), np.float32)
-        )
+        shares, (light, strokes) = (np.zeros((count, *geometry.grid), np.float32) for count in (COLOURS, 2))
+        self._found = CellAttributes(shares, light, strokes)
         self._background = BackgroundModel(geometry)
 
     def update(self, levels: Levels, written: Mask, index: int, new_scene: bool) -> None:

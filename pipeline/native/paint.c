@@ -88,7 +88,7 @@ INLINE void enlarge_cubic(const Token *t, int32_t factor)
         cubic_weights(((float)phase + 0.5f) / (float)factor - (phase < factor / 2 ? -0.5f : 0.5f), weights[phase]);
     for (int32_t row = -2; row < TAPS - 2; row++) widen_cubic(t, t->top + row, factor, weights, rows[row + 2]);
     for (int32_t y = 0; y < PATCH * factor; y++) {
-        int32_t phase = y % factor, first = y / factor + (phase >= factor / 2); /* first of the four rows, counted from row -2 */
+        int32_t phase = y % factor, first = y / factor + (phase >= factor / 2); /* of four rows, from row -2 */
         if (phase == factor / 2) widen_cubic(t, t->top + first + 1, factor, weights, rows[(first + 3) % TAPS]);
         const float *a = rows[first % TAPS], *b = rows[(first + 1) % TAPS];
         const float *c = rows[(first + 2) % TAPS], *d = rows[(first + 3) % TAPS];

@@ -160,8 +160,8 @@ static int32_t moves(const Region *region, const Movement *movement, const Filli
 {
     int32_t front = least(region->bottom - region->top + 1, region->right - region->left + 1), cells = region->cells;
     if (cells > rule->widest || movement->any < front) return 0;
-    if (movement->sure.cells >= rule->share * cells && movement->sure.cells >= front && spanned(region, &movement->sure, rule->span, 0))
-        return 1;
+    const Region *sure = &movement->sure;
+    if (sure->cells >= rule->share * cells && sure->cells >= front && spanned(region, sure, rule->span, 0)) return 1;
     return movement->recent.cells >= rule->most * cells && spanned(region, &movement->recent, rule->span, 1);
 }
 
