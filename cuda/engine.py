@@ -85,7 +85,7 @@ class CudaEngine:
 
     def cascade(self, launched: Iterable[FrameInFlight]) -> Iterator[Step]:
         """Unpack the Selection of each frame while the next one is at work. Holds the device for all three stages."""
-        with Device() as device, device.errors():
+        with Device(self._settings.device or 0) as device, device.errors():
             self._open = device, device.stream()
             memory = Memory(device)  # of what outlasts the sessions
             try:

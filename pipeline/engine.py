@@ -60,6 +60,7 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
 
     problem = device.gpu_problem()
     if problem is None:
+        device.check_number(settings.device or 0)
         return _cuda("engine").CudaEngine(plan, feedback, lockstep=lockstep)
     if settings.device_patches:
         raise EngineError(f"device_patches needs engine 'cuda', which cannot run here: {problem}")
@@ -72,23 +73,23 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
     return engine
 
 
-def open_decoder(engine: Engine, address: str, settings: SourceSettings, network: LiveSettings) -> Source:
-    """The source for ``engine``. Raises SourceError.
+def open_decoder(engine: Engine, address: str, settings: SourceSettings, network: LiveSettings, gpu: int = 0) -> Source:
+    """The source for ``engine``, which runs on GPU number ``gpu``. Raises SourceError.
 
     The CUDA engine's is decoded on the GPU where the hardware can; else the source's ``info`` says why not.
     """
     source = open_source(address, settings, network)
     if engine.info.name != "cuda":
         return source
-    return _cuda("decode.source").on_device(source, address, settings)
+    return _cuda("decode.source").on_device(source, address, settings, gpu)
 
 
-def live_decoding(engine: Engine, name: str) -> Any:
+def live_decoding(engine: Engine, name: str, gpu: int = 0) -> Any:
     """What decodes the connections of a live source (pipeline.live.decoding.LiveDecoding); None: the CPU does.
 
     ``name`` is the source's, as it may be shown.
     """
-    return _cuda("decode.live").LiveDecoding(name) if engine.info.name == "cuda" else None
+    return _cuda("decode.live").LiveDecoding(name, gpu) if engine.info.name == "cuda" else None
 
 
 def _cuda(module: str) -> Any:

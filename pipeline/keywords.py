@@ -40,6 +40,7 @@ class ChangeKeywords(TypedDict, total=False):
     threshold: float
     noise: float
     keyframe_interval: int
+    keyframe_offset: int
     cut_share: float
     cut_histogram: float
 
@@ -132,6 +133,7 @@ class SettingsKeywords(TypedDict, total=False):
     text: Literal["strokes", "ocr"]
     keep_embeddings: bool
     engine: Literal["auto", "cpu", "cuda"]
+    device: int | None
     analysis_level: int
     maps: list[str] | tuple[str, ...]
     patches: bool

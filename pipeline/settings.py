@@ -81,6 +81,9 @@ class ChangeSettings(_Group):
     the picture, up to 8. 0 turns this off."""
     keyframe_interval: int = Field(30, ge=1, le=MOST_FRAMES)
     """Frames between periodic keyframes. On a keyframe everything is recomputed."""
+    keyframe_offset: int = Field(0, ge=0, le=MOST_FRAMES)
+    """Frames by which the first periodic keyframe comes earlier, modulo the interval: so that those of several streams
+    do not fall on the same moment. foveate live chooses it for each of several sources."""
     cut_share: float = Field(0.6, gt=0, le=1)
     """A frame is a scene cut if at least this share of its tiles changed, and the luma histogram changed as well
     (cut_histogram)."""
@@ -299,6 +302,9 @@ class Settings(_Group):
     """Compute embeddings even without a query, so that a query can be set later."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the pixel work is done. auto: on the GPU if there is a usable one, otherwise on the CPU."""
+    device: int | None = Field(None, ge=0, le=255)
+    """Which GPU, counted from 0, where engine cuda is used. Default: the first; foveate live with several processes
+    spreads them over all."""
     analysis_level: int = Field(2, ge=0, le=2)
     """Pyramid level at which the channels are computed: 0 is full resolution, 2 a quarter of the width and height."""
     maps: tuple[str, ...] = Field((), strict=False)

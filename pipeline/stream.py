@@ -166,12 +166,12 @@ def _opened(ready: Prepared, address: str, listener: Listener | None, expect: Ex
     settings = ready.plan.settings
     if is_live(address) and not (expect == "file" and may_end(address)):
         try:
-            decode = live_decoding(ready.engine, shown(address)) or on_host
+            decode = live_decoding(ready.engine, shown(address), settings.device or 0) or on_host
             return LiveSource(address, settings.live, settings.source, listener, decode)
         except FiniteError:
             if expect == "live":
                 raise
-    return open_decoder(ready.engine, address, settings.source, settings.live)
+    return open_decoder(ready.engine, address, settings.source, settings.live, settings.device or 0)
 
 
 def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:

@@ -74,7 +74,7 @@ def open_paced(feed: OpenFeed, settings: Settings, sinks: Sequence[Sink] = ()) -
     """A Stream of what looks like a camera. Raises what open_stream raises."""
     ready = prepared(settings, sinks, {})
     settings = ready.plan.settings
-    decode = live_decoding(ready.engine, "paced") or on_host
+    decode = live_decoding(ready.engine, "paced", settings.device or 0) or on_host
     return Stream(LiveSource(_ADDRESS, settings.live, settings.source, None, decode, feed), ready, sinks)
 
 

@@ -44,12 +44,12 @@ class HostPicture(NamedTuple):
 Decoded = Picture | HostPicture
 
 
-def on_device(source: Source, address: str, settings: SourceSettings) -> Source:
-    """``source``, or in its place a DeviceSource.
+def on_device(source: Source, address: str, settings: SourceSettings, gpu: int = 0) -> Source:
+    """``source``, or in its place a DeviceSource, of GPU number ``gpu``.
 
     Where the hardware cannot decode the video, a warning says why, once, and so does the source's ``info``.
     """
-    problem = _problem(source.info, address)
+    problem = _problem(source.info, address, gpu)
     feed = None if problem else ContainerFeed(Path(address), settings)
     if feed is not None:
         problem = _problem_of(feed)
@@ -62,17 +62,17 @@ def on_device(source: Source, address: str, settings: SourceSettings) -> Source:
         return source
     colour = next(iter(source)).colour
     source.close()
-    return DeviceSource(feed, source.info, colour, settings)
+    return DeviceSource(feed, source.info, colour, settings, gpu)
 
 
-def _problem(info: SourceInfo, address: str) -> str | None:
+def _problem(info: SourceInfo, address: str, gpu: int) -> str | None:
     if not Path(address).is_file():
         return "not one file"
     if info.rotation or info.mirrored:
         return TURNED
     if info.frames == 1:
         return "a single picture"
-    return codec_problem(info.codec, info.pixel_format, info.width, info.height)
+    return codec_problem(info.codec, info.pixel_format, info.width, info.height, gpu)
 
 
 def _problem_of(feed: ContainerFeed) -> str | None:
@@ -99,13 +99,15 @@ class DeviceSource:
     From where the stream asks for what the hardware does not do, they are Frames that are decoded on the CPU.
     """
 
-    def __init__(self, feed: ContainerFeed, info: SourceInfo, colour: Colour, settings: SourceSettings) -> None:
+    def __init__(
+        self, feed: ContainerFeed, info: SourceInfo, colour: Colour, settings: SourceSettings, gpu: int = 0
+    ) -> None:
         self.info = info
         self.damage = Damage()
         self._feed = feed
         self._colour = colour
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
-        self._settings = settings
+        self._settings, self._gpu = settings, gpu
         self._first = round(Fraction(info.start) / feed.time_base)  # ticks; the hardware may show earlier ones, badly
         self._origin: int | None = None  # the first timestamp, in ticks
         self._durations: dict[int, int] = {}  # ticks, of packets whose pictures have not come out yet, by timestamp
@@ -163,7 +165,7 @@ class DeviceSource:
 
     def _skipped(self, skipper: Skipper) -> Generator[AnyFrame, None, None]:
         number = -1
-        with Device() as device, device.errors():
+        with Device(self._gpu) as device, device.errors():
             for run in skipper.runs():
                 with closing(self._by_hardware(device, run)) as pictures:
                     for picture in pictures:
@@ -222,7 +224,7 @@ class DeviceSource:
 
     def _decode(self) -> Generator[Decoded, None, None]:
         """All pictures, past what is damaged."""
-        with Device() as device, device.errors():
+        with Device(self._gpu) as device, device.errors():
             if vouched(self._feed):
                 yield from self._ahead(device)
             else:

@@ -51,6 +51,24 @@ def gpu_problem() -> str | None:
     return None if count else "the NVIDIA driver finds no device"
 
 
+def check_number(index: int) -> None:
+    """Raise EngineError where there is no GPU of that number. ``gpu_problem`` must be None."""
+    from pycuda import driver
+
+    count = driver.Device.count()
+    if index >= count:
+        raise EngineError(f"device must be at most {count - 1}, the number of the last GPU, got {index}")
+
+
+def gpu_count() -> int:
+    """How many GPUs there are to compute on."""
+    if gpu_problem() is not None:
+        return 0
+    from pycuda import driver
+
+    return int(driver.Device.count())
+
+
 def gpu_expected() -> bool:
     """True where there is a sign of an NVIDIA GPU, its driver or its package for it, and none is hidden."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):

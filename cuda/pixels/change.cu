@@ -25,6 +25,7 @@ struct Change {
     double cut_distance; // least distance of histograms for a scene cut
     int cut_tiles;       // least number of changed tiles for a scene cut
     int interval;        // frames between periodic keyframes
+    int offset;          // frames by which the first one comes earlier, modulo the interval
     double threshold;    // mean difference of a block, in grey values, that must be exceeded
     double noise;        // the same, times what the noise is
     double most;         // greatest threshold that follows from noise
@@ -138,11 +139,13 @@ __device__ double histogram_distance(const Change& p) {
     return (double)total / (8.0 * samples);
 }
 
+__device__ int interval_of(const Change& p, const FrameInput& in) { return in.interval ? in.interval : p.interval; }
+
 __device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed) {
     if (in.keyframe) return in.keyframe;
     if (in.discontinuity) return DISCONTINUITY;
     if (changed >= p.cut_tiles && histogram_distance(p) >= p.cut_distance) return CUT;
-    return p.state->since_keyframe + 1 >= (in.interval ? in.interval : p.interval) ? PERIODIC : NONE;
+    return p.state->since_keyframe + 1 >= interval_of(p, in) ? PERIODIC : NONE;
 }
 
 // The lower quartile of the noise that was counted; by the whole block.
@@ -181,7 +184,8 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
         state.keyframe = keyframe;
         state.forgets = keyframe != NONE && keyframe != PERIODIC;
         state.noise = state.forgets ? 0 : noise;
-        state.since_keyframe = keyframe ? 0 : state.since_keyframe + 1;
+        if (state.forgets) state.since_keyframe = p.offset % interval_of(p, in);
+        else state.since_keyframe = keyframe ? 0 : state.since_keyframe + 1;
         state.budget = in.budget;
         state.moving = !state.forgets && changed > 0;
         state.rests = !state.dirty_count && !in.feedback && state.settled;

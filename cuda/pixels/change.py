@@ -57,6 +57,7 @@ class Change:
             cut_distance=settings.cut_histogram,
             cut_tiles=math.ceil(settings.cut_share * self._tiles),
             interval=settings.keyframe_interval,
+            offset=settings.keyframe_offset,
             threshold=settings.threshold,
             noise=settings.noise,
             most=MOST,

@@ -44,7 +44,7 @@ class Uploader:
         """The Update of ``frame``; the tiles it writes become part of the reference frame."""
         changed, keyframe = self._examine(frame)
         self._noise.measure(frame.luma, keyframe not in (None, "periodic"))
-        self._since_keyframe = 0 if keyframe else self._since_keyframe + 1
+        self._since_keyframe = self._frames_since(keyframe)
         written = np.ones_like(changed) if keyframe else changed
         if written.any():
             self._reference.write(planes_of(frame), written)
@@ -63,10 +63,19 @@ class Uploader:
             return changed, "discontinuity"
         if self._is_cut(frame.luma, reference[0], changed):
             return changed, "cut"
-        interval = self._feedback.keyframe_interval or self._settings.keyframe_interval
-        if self._since_keyframe + 1 >= interval:
+        if self._since_keyframe + 1 >= self._interval:
             return changed, "periodic"
         return changed, None
+
+    @property
+    def _interval(self) -> int:
+        return self._feedback.keyframe_interval or self._settings.keyframe_interval
+
+    def _frames_since(self, keyframe: KeyframeReason | None) -> int:
+        """Frames since the last keyframe, as they count for the next periodic one."""
+        if keyframe is None:
+            return self._since_keyframe + 1
+        return 0 if keyframe == "periodic" else self._settings.keyframe_offset % self._interval
 
     def _is_cut(self, luma: Plane, reference: Plane, changed: Mask) -> bool:
         if np.count_nonzero(changed) < self._settings.cut_share * changed.size:

@@ -109,6 +109,15 @@ def test_every_frame_equals_the_cpu_engines(height: int, width: int, kind: str, 
         assert_same_maps(rig.pixels, expected, stream)
 
 
+def test_periodic_keyframes_can_come_earlier_as_on_the_cpu(feeder: Make, stream: Stream) -> None:
+    sequence = list(frames("420", 64, 96, 12))
+    settings = Settings(change=ChangeSettings(keyframe_interval=4, keyframe_offset=6))
+    rig = feeder(sequence[0], settings)
+    for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
+        rig.feed(frame)
+        assert_same_decisions(rig.pixels, expected, stream)
+
+
 def test_noise_raises_the_threshold_as_on_the_cpu(feeder: Make, stream: Stream) -> None:
     """The camera's noise comes, goes and is cut: its level, which tiles changed and their pixels are the CPU's."""
     rng = np.random.default_rng(3)

@@ -694,3 +694,13 @@ def test_foveated_is_fine_where_the_gaze_is(samples):
             stream.set_gaze(70, 500)
             for _ in range(12):  # frames that were under way
                 next(stream)
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(0, [5, 10, 15]), (2, [3, 8, 13, 18]), (7, [3, 8, 13, 18])])
+def test_periodic_keyframes_can_come_earlier(samples: Path, offset: int, expected: list[int]) -> None:
+    """By two frames, with an interval of five; seven is the same as two."""
+    change = {"keyframe_interval": 5, "keyframe_offset": offset}
+    with open_stream(str(samples / "pedestrians.mp4"), change=change, budget=20, source={"frames": 20}) as stream:
+        kinds = [selection.keyframe for selection in stream]
+    assert [number for number, kind in enumerate(kinds) if kind == "periodic"] == expected
+    assert kinds[0] == "first"
