@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
+import tyro
 from av.error import FFmpegError
+from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.pipeline.errors import FoveateError, SettingsError
-from foveate.pipeline.exits import Exit
+from foveate.pipeline.exits import Exit, leave
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.sinks.destination import cannot_write
 
+Out = Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")]
+"""The flag ``--out`` of a benchmark."""
+
+
+def run_module(command: Callable[..., None]) -> None:
+    """Run ``python -m MODULE``, whose flags are the parameters of ``command``, and end the process."""
+    leave(exit_code(command, sys.argv[1:]))
+
+
+def exit_code(command: Callable[..., None], arguments: Sequence[str]) -> int:
+    """Run ``command`` with a command line. Returns the exit code as ``guarded``."""
+    module = sys.modules["__main__"].__spec__
+    prog = f"python -m {module.name.removesuffix('.__main__')}" if module else command.__name__
+    return guarded(lambda: tyro.cli(command, prog=prog, args=list(arguments)))
+
 
 def guarded(call: Callable[[], None]) -> int:
-    """Call, and return the exit code: 1 for an input's error or a red check, 2 for a wrong argument, each one line.
-
-    The process then ends by ``pipeline.exits.leave``.
-    """
+    """Call, and return the exit code: 1 for an input's error or a red check, 2 for a wrong argument, each one line."""
     try:
         call()
     except BrokenPipeError:  # as with `| head`

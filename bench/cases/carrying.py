@@ -7,7 +7,6 @@ The encoder is bench/cases/patch_encoder.py, a stand-in for a model. Queries are
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ from statistics import fmean
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError, file_clips
 from foveate.bench.cases.patch_encoder import PatchEncoder
 from foveate.bench.clips.samples import sample_folder
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.pipeline.cascade.feedback import Feedback
@@ -32,7 +30,6 @@ from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.encoders.embedder import DenseEmbedder
 from foveate.pipeline.encoders.image_text import Vectors, unit
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
-from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.plan import StreamPlan
@@ -56,7 +53,7 @@ WAYS: Final[Mapping[str, ClipSettings]] = {
 
 def carrying(
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help="Default: the three samples.")] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 30,
 ) -> None:
     """Compare the answers of carried embeddings with those of embeddings made anew for every frame."""
@@ -183,10 +180,5 @@ def _agreement(carried: Map, fresh: Map) -> tuple[float, float, float]:
     return float(np.corrcoef(one, two)[0, 1]), top, tenth
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(carrying, prog="python -m foveate.bench.cases.carrying", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(carrying)

@@ -7,20 +7,18 @@ Any detector in ONNX of the kinds that bench/cases/detector.py knows. A run that
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, file_clips
 from foveate.bench.cases.detector import Detector, Found, matched, open_detector
 from foveate.bench.clips.footage import Footage, read_footage
 from foveate.bench.clips.samples import sample_folder
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import with_queries
 from foveate.bench.peers.sent import Method, at_once
 from foveate.bench.reader.painting import rgb_of
@@ -28,7 +26,6 @@ from foveate.bench.records.jobs import Job, run_jobs
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin, sha256
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.exits import leave
 
 _FILES = "Video files. Default: the sample with pedestrians."
 _TILE = "Look at overlapping squares of this many pixels, for small things. 0: at whole pictures."
@@ -37,7 +34,7 @@ _TILE = "Look at overlapping squares of this many pixels, for small things. 0: a
 def detection(
     model: Annotated[str, arg(metavar="FILE.onnx", help="The detector.")],
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help=_FILES)] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     budgets: Annotated[tuple[int, ...], arg(metavar="N ...", help="Tokens per frame.")] = (34, 68, 136, 273),
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
     every: Annotated[int, arg(metavar="N", help="Use the last of every N frames.")] = 5,
@@ -126,10 +123,5 @@ def detection_table(record: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(detection, prog="python -m foveate.bench.cases.detection", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(detection)

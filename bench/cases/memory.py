@@ -8,23 +8,21 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import FAST, encode, grey_frame, looped
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.exits import leave
 
 MOST: Final = 1.1  # the long file's peak memory over the short one's
 _RATE = Fraction(25)
@@ -42,7 +40,7 @@ a child's ``ru_maxrss`` may contain, is not in it. Linux only."""
 
 
 def memory(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     short: Annotated[int, arg(metavar="SECONDS", help="Length of the short file, a multiple of 10.")] = 60,
     long: Annotated[int, arg(metavar="SECONDS", help="Length of the long file, a multiple of 10.")] = 600,
     width: Annotated[int, arg(metavar="N", help="Pixels, even.")] = 854,
@@ -107,10 +105,5 @@ def moving_pattern(width: int, height: int, frames: int) -> Iterator[NDArray[np.
         yield luma
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(memory, prog="python -m foveate.bench.cases.memory", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(memory)

@@ -10,7 +10,6 @@ pixels that move, found without Foveate.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median
@@ -18,16 +17,14 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import cv2
 import numpy as np
-import tyro
 from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError, file_clips
 from foveate.bench.clips.samples import sample_folder
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
-from foveate.pipeline.exits import leave
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.stream import open_stream
 from foveate.pipeline.vlm.pictures import PIXELS, Picture, pictures_of
@@ -51,7 +48,7 @@ class _Looked(NamedTuple):
 
 def pictures(
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help="Default: the three samples.")] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     query: Annotated[str, arg(metavar="TEXT", help="What is asked for.")] = "moving",
     budget: Annotated[int, arg(metavar="N", help="Language-model tokens per frame.")] = 68,
     every: Annotated[int, arg(metavar="N", help="Use every Nth frame.")] = 5,
@@ -165,10 +162,5 @@ def _told(found: Sequence[tuple[float, float, int]], area: int) -> Mapping[str, 
     return told
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(pictures, prog="python -m foveate.bench.cases.pictures", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(pictures)

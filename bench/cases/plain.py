@@ -10,7 +10,6 @@ what changed. Needs torch.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,17 +17,15 @@ from statistics import median
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.cost import on_cpu, select
-from foveate.pipeline.exits import leave
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
@@ -45,7 +42,7 @@ Tokens = set[tuple[int, int, int]]
 
 def plain(
     clip: Annotated[Positional[str], arg(metavar="FILE", help="A video file, whose first frame is the scene.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     repeats: Annotated[int, arg(metavar="N", help="Turns; the median counts.")] = 5,
 ) -> None:
     """Compare the processor time of a frame."""
@@ -137,10 +134,5 @@ class _Torch:
         return float(median(times[1:]))
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(plain, prog="python -m foveate.bench.cases.plain", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(plain)

@@ -8,21 +8,19 @@ true frame, at the same number of tokens per frame for every method.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Final
 
-import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from foveate.bench.case import Clip, file_clips
 from foveate.bench.cases.picture_errors import Errors, errors_of, figures
 from foveate.bench.clips.footage import Footage, read_footage
 from foveate.bench.clips.samples import sample_folder
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import METHODS, OPTIONS, STRATEGIES
 from foveate.bench.peers.sent import Method, at_constant_rate, at_once
 from foveate.bench.reader.painting import decibels, mean_square
@@ -30,7 +28,6 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin, write_text
 from foveate.bench.scenes.drift import drift_clip
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.exits import leave
 
 _COLUMNS: Final = ("tokens", "mean", "pooled", "worst", "R'G'B'", "SSIM", "constant rate")
 _FOOTNOTE: Final = (
@@ -47,7 +44,7 @@ def quality(
     files: Annotated[
         Positional[tuple[str, ...]], arg(metavar="FILE ...", help="Default: two samples and a drift.")
     ] = (),
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     table: Annotated[str | None, arg(metavar="FILE.md", help="The table, as Markdown.")] = None,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
@@ -147,10 +144,5 @@ def _samples() -> list[Clip]:
     return [Clip(name, sample_folder() / f"{name}.mp4") for name in _CLIPS]
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(quality, prog="python -m foveate.bench.cases.quality", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(quality)

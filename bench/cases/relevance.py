@@ -5,23 +5,18 @@ python -m foveate.bench.cases.relevance --out relevance.json
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
 from statistics import median
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
-from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.attributes.encoder import AttributesEncoder
-from foveate.pipeline.exits import leave
 from foveate.pipeline.phrase import parse
 from foveate.pipeline.query.terms import INPUTS, QueryTerms, combined_relevance, relevance
 
@@ -43,7 +38,7 @@ _WORDS: Final = (
 
 
 def measure(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
 ) -> None:
     """Time the relevance of 273 and of 8,160 cells to 1, 2, 10 and 100 queries."""
     check_folders(out=out)
@@ -83,10 +78,5 @@ def _by_definition(terms: QueryTerms, inputs: NDArray[np.float32]) -> NDArray[np
     return np.array([np.min(terms, axis=0) for terms in own])
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(measure, prog="python -m foveate.bench.cases.relevance", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(measure)

@@ -12,14 +12,12 @@ peers/between.py. The texts are drawn, so the words are known; another seed draw
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, Final
 
 import cv2
 import numpy as np
-import tyro
 from tyro.conf import FlagCreatePairsOff, arg
 
 from foveate.bench.case import Clip
@@ -27,14 +25,13 @@ from foveate.bench.cases.quality import clip_quality
 from foveate.bench.cases.words import measure_words
 from foveate.bench.clips.footage import CELL, Footage, Plane
 from foveate.bench.clips.samples import sample_folder
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.between import between
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import Method, Sent, of_mask
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.scenes.text import SEED
-from foveate.pipeline.exits import leave
 
 _RATIOS: Final = {"2:1": 2.0, "1:1": 1.0, "1:2": 0.5}  # strides across : down
 _SCENES: Final = ("scroll", "terminal", "slides", "street")
@@ -42,7 +39,7 @@ _CLIPS: Final = ("pedestrians", "bunny")
 
 
 def strides(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help="Scenes of text.")] = _SCENES,
     seed: Annotated[int, arg(metavar="N", help="What the texts are drawn with.")] = SEED,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
@@ -113,10 +110,5 @@ def _resized(plane: Plane, rows: int, columns: int) -> Plane:
     return np.asarray(cv2.resize(small, plane.shape[::-1], interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(strides, prog="python -m foveate.bench.cases.strides", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(strides)

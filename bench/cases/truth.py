@@ -7,7 +7,6 @@ A run that was ended goes on in the same file.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -17,14 +16,13 @@ from statistics import fmean
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import Clip
 from foveate.bench.clips.encoding import LOSSLESS, encode, grey_frame
 from foveate.bench.clips.footage import CELL, Footage, Picture, read_footage
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import METHODS
 from foveate.bench.peers.sent import Method, Sent
 from foveate.bench.reader.painting import NOT_SHOWN, ReaderPicture, level_enlarged, lods_at
@@ -32,7 +30,6 @@ from foveate.bench.records.jobs import Job, run_jobs
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.bench.scenes.moving import SCENES, Box, Moment
-from foveate.pipeline.exits import leave
 
 FINE: Final = 1
 """The coarsest LOD that shows a thing finely."""
@@ -52,7 +49,7 @@ _CHOSEN: Final = (
 
 
 def truth(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame, of 960 cells.")] = 96,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
 ) -> None:
@@ -205,10 +202,5 @@ _TOLD: Final = (
 )
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(truth, prog="python -m foveate.bench.cases.truth", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(truth)

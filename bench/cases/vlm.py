@@ -7,25 +7,22 @@ Needs trained weights: whether those in a folder are cannot be told, and the acc
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import tyro
 from tyro.conf import arg
 
 from foveate.bench.cases.answers import Answers
 from foveate.bench.cases.given import ALL, Frames, Method, methods_of
 from foveate.bench.cases.questions import Question, read_questions
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.interval import wilson
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin, sha256
 from foveate.pipeline.errors import ModelError, SettingsError, SourceError
-from foveate.pipeline.exits import leave
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.vlm.local import local_reader
 
@@ -51,7 +48,7 @@ def vlm(
     questions: Annotated[str, arg(metavar="FILE.jsonl", help=_QUESTIONS)],
     videos: Annotated[str | None, arg(metavar="DIR", help=_VIDEOS)] = None,
     answers: Annotated[str, arg(metavar="FILE.jsonl", help=_ANSWERS)] = "vlm_answers.jsonl",
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     budgets: Annotated[tuple[int, ...], arg(metavar="N ...", help=_BUDGETS)] = (17, 34, 68),
     fps: Annotated[float, arg(metavar="X", help=_FPS)] = 1.0,
     frames: Annotated[int, arg(metavar="N", help=_FRAMES)] = 16,
@@ -163,10 +160,5 @@ def _table(cases: Sequence[Mapping[str, Any]], guessing: float) -> str:
     return "\n".join([*lines, f"Wilson's intervals; questions: {cases[0]['questions']}; guessing: {guessing:.1%}"])
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(vlm, prog="python -m foveate.bench.cases.vlm", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(vlm)

@@ -8,7 +8,6 @@ The clips are drawn, so the words are known. A run that was ended goes on in the
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import tyro
 from tyro.conf import arg
 
 from foveate.bench.case import Clip
 from foveate.bench.clips.encoding import LOSSLESS, colour_frame, encode
 from foveate.bench.clips.footage import Footage, Plane, read_footage
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import with_queries
 from foveate.bench.peers.sent import Method, at_once
 from foveate.bench.reader.painting import rgb_of
@@ -32,7 +30,6 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.bench.scenes.text import SEED, TEXT_SCENES
 from foveate.pipeline.errors import EngineError, SettingsError
-from foveate.pipeline.exits import leave
 from foveate.pipeline.extras import install_command
 
 _RATE: Final = Fraction(25)
@@ -43,7 +40,7 @@ Read = Callable[[Plane], str]
 
 
 def words(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     scenes: Annotated[tuple[str, ...], arg(metavar="NAME ...", help=f"Of {_NAMES}. Default: all.")] = (),
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame.")] = 273,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
@@ -153,10 +150,5 @@ def words_table(record: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(words, prog="python -m foveate.bench.cases.words", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(words)

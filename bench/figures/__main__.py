@@ -1,9 +1,7 @@
 """``python -m foveate.bench.figures``."""
 
-import sys
-
-from foveate.bench.figures.page import main
-from foveate.pipeline.exits import leave
+from foveate.bench.entry import run_module
+from foveate.bench.figures.page import figures
 
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(figures)

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import tyro
 from tyro.conf import Positional, arg
 
-from foveate.bench.entry import guarded
 from foveate.bench.figures.tables import TABLES
 from foveate.bench.records.reading import value_at
 from foveate.bench.records.writing import ROOT, write_text
@@ -80,8 +77,3 @@ def _number(record: dict[str, Any], place: str) -> float | None:
     held = next((each for each in record.get("cases", ()) if each.get("name") == case), {}) if case else record
     value = value_at(held, key)
     return value if isinstance(value, int | float) else None
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(figures, prog="python -m foveate.bench.figures", args=list(arguments)))

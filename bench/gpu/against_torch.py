@@ -10,22 +10,19 @@ the fill of the last few tokens, ages, and the stack of 40 channels.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device
-from foveate.pipeline.exits import leave
 from foveate.pipeline.settings import Settings
 
 _FRAMES: Final = 200
@@ -35,7 +32,7 @@ _EQUAL: Final = 0.9  # share of the engine's tokens that torch must choose too: 
 
 def gpu_torch(
     clip: Annotated[Positional[str], arg(metavar="FILE", help="A video file, whose first frame is the scene.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
 ) -> None:
     """Compare device time and wall-clock time per steady frame."""
     check_folders(out=out)
@@ -133,10 +130,5 @@ def _summary(times: Sequence[float]) -> dict[str, Any]:
     return {"p10_ms": low, "p50_ms": middle, "p90_ms": high, "samples_ms": list(times)}
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_torch, prog="python -m foveate.bench.gpu.against_torch", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_torch)

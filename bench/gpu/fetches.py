@@ -9,19 +9,16 @@ same points, and each kernel's sums are checked.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
-from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.records.table import standard_error
@@ -30,7 +27,6 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import Texture
-from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import CELL
 
 _LAUNCHES: Final = 60
@@ -74,7 +70,7 @@ LAYOUTS: Final = (
 
 
 def fetches(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
 ) -> None:
     """Measure the device time of reading 13, 16 and 40 channels, by layout and order of the points."""
     check_folders(out=out)
@@ -211,10 +207,5 @@ def _check(layout: Layout, points: Points, sums: NDArray[np.float32]) -> None:
         raise RedCheckError(f"{layout.name}: a sum is off by {wrong:g}")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(fetches, prog="python -m foveate.bench.gpu.fetches", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(fetches)

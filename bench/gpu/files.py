@@ -5,25 +5,22 @@ python -m foveate.bench.gpu.files FILE --out gpu_files.json
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
-from foveate.pipeline.exits import leave
 
 _REPEATS: Final = 3
 _AT_ONCE: Final = 8
@@ -31,7 +28,7 @@ _AT_ONCE: Final = 8
 
 def gpu_files(
     file: Annotated[Positional[str], arg(metavar="FILE", help="A video that the hardware decodes.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     times: Annotated[int, arg(metavar="N", help="Alone, the file is played this often, as one longer file.")] = 30,
     together: Annotated[int, arg(metavar="N", help="The same where eight are played at once.")] = 12,
     levels: Annotated[tuple[int, ...], arg(metavar="N ...", help="Analysis levels.")] = (0,),
@@ -130,10 +127,5 @@ def decode_bare(clip: Path) -> int:
     return sum(len(decoder.Decode(packet)) for packet in demuxer)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_files, prog="python -m foveate.bench.gpu.files", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_files)

@@ -5,23 +5,20 @@ python -m foveate.bench.gpu.frame sample_videos/bunny.mp4 --out gpu_frame.json
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from tyro.conf import Positional, arg
 
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, Scene, open_scene
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
-from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import Settings
 
@@ -34,7 +31,7 @@ _NEVER: Final = 1_000_000
 
 def gpu_frame(
     clip: Annotated[Positional[str], arg(metavar="FILE", help="A video file, whose first frame is the scene.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
 ) -> None:
     """Measure the device time of a steady frame with a tenth of the tiles changed, and of a keyframe."""
     check_folders(out=out)
@@ -199,10 +196,5 @@ def least_bytes(name: str, written: float, level: int) -> float:
     return 2 * 1.5 * pixels if name == "Change" else per_cell.get(name, 0.0) * cells
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_frame, prog="python -m foveate.bench.gpu.frame", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_frame)

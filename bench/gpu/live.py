@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
-from foveate.pipeline.exits import leave
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.settings import Settings
@@ -43,7 +39,7 @@ _WARM: Final = 30  # frames of a stream before it counts as running
 
 def gpu_live(
     file: Annotated[Positional[str], arg(metavar="FILE", help="What the cameras see; it is scaled and encoded anew.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     streams: Annotated[int, arg(metavar="N", help="Cameras.")] = 100,
     seconds: Annotated[int, arg(metavar="N", help="How long to measure.")] = 300,
     processes: Annotated[int, arg(metavar="N", help="Default: one for 25 cameras.")] = 0,
@@ -230,10 +226,5 @@ def _processor_time() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line ``arguments``. Returns the exit code."""
-    return guarded(partial(tyro.cli, gpu_live, prog="python -m foveate.bench.gpu.live", args=arguments))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_live)

@@ -6,23 +6,19 @@ python -m foveate.bench.gpu.memory sample_videos/pedestrians.mp4 --out gpu_memor
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
-from foveate.pipeline.exits import leave
 
 _MOST: Final = 16.0  # MiB that the host's memory may grow by, from a tenth of the way to the end
 _SAMPLES: Final = 20
@@ -30,7 +26,7 @@ _SAMPLES: Final = 20
 
 def gpu_memory(
     file: Annotated[Positional[str], arg(metavar="FILE", help="Played again and again.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     frames: Annotated[int, arg(metavar="N", help="Length of the stream.")] = 20_000,
 ) -> None:
     """Run one long stream and watch the memory of this process and of the card."""
@@ -75,10 +71,5 @@ def resident() -> float:
     return int(found[1]) / 1024
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_memory, prog="python -m foveate.bench.gpu.memory", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_memory)

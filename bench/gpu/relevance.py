@@ -5,18 +5,16 @@ python -m foveate.bench.gpu.relevance --out gpu_relevance.json
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.records.table import standard_error
@@ -26,7 +24,6 @@ from foveate.cuda.driver.memory import Memory
 from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
-from foveate.pipeline.exits import leave
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.encoder import cell_positions
@@ -40,7 +37,7 @@ _CLOSE: Final = 1e-4
 
 
 def gpu_relevance(
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     queries: Annotated[tuple[int, ...], arg(metavar="N ...", help="Numbers of queries.")] = (1, 2, 10, 100),
 ) -> None:
     """Measure queries of random terms over random coefficients, checked against the CPU's."""
@@ -133,10 +130,5 @@ def _percentiles(times: list[float]) -> dict[str, Any]:
     return {"p10": low, "p50": middle, "p90": high, "samples": times}
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_relevance, prog="python -m foveate.bench.gpu.relevance", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_relevance)

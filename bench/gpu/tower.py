@@ -7,24 +7,21 @@ The tower is Qwen3-VL's, by its default configuration, with random weights in bf
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import numpy as np
-import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import check_folders, guarded
+from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.gpu.files import decode_bare
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
-from foveate.pipeline.exits import leave
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.stream import open_stream
 
@@ -37,7 +34,7 @@ _MEAN: Final = (0.5, 0.5, 0.5)  # of Qwen3-VL's processor, and the deviation as 
 
 def gpu_tower(
     file: Annotated[Positional[str], arg(metavar="FILE", help="What is read to embeddings.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
 ) -> None:
     """Measure device time of a tower, and frames per second from file to embeddings, of all patches and of 288."""
     check_folders(out=out)
@@ -194,10 +191,5 @@ def _chosen(tower: Any, graph: Any, clip: Path, frames: int) -> float:
     return frames / (time.perf_counter() - begin)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line. Returns the exit code."""
-    return guarded(lambda: tyro.cli(gpu_tower, prog="python -m foveate.bench.gpu.tower", args=list(arguments)))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_tower)

@@ -13,26 +13,26 @@ import pytest
 from av.error import InvalidDataError
 
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import guarded
+from foveate.bench.entry import exit_code, guarded
 from foveate.pipeline.errors import SourceError
 
 MEASURES = {
-    "cases.carrying": (),
-    "gpu.fetches": (),
-    "gpu.files": ("clip.mp4",),
-    "gpu.frame": ("clip.mp4",),
-    "gpu.memory": ("clip.mp4",),
-    "gpu.relevance": (),
-    "gpu.against_torch": ("clip.mp4",),
-    "gpu.tower": ("clip.mp4",),
-    "cases.memory": (),
-    "cases.plain": ("clip.mp4",),
-    "cases.quality": (),
-    "cases.relevance": (),
-    "cases.detection": ("--model", "person.onnx"),
-    "cases.truth": (),
-    "cases.words": (),
-    "cases.vlm": ("--model", "model", "--questions", "questions.jsonl"),
+    "cases.carrying.carrying": (),
+    "gpu.fetches.fetches": (),
+    "gpu.files.gpu_files": ("clip.mp4",),
+    "gpu.frame.gpu_frame": ("clip.mp4",),
+    "gpu.memory.gpu_memory": ("clip.mp4",),
+    "gpu.relevance.gpu_relevance": (),
+    "gpu.against_torch.gpu_torch": ("clip.mp4",),
+    "gpu.tower.gpu_tower": ("clip.mp4",),
+    "cases.memory.memory": (),
+    "cases.plain.plain": ("clip.mp4",),
+    "cases.quality.quality": (),
+    "cases.relevance.measure": (),
+    "cases.detection.detection": ("--model", "person.onnx"),
+    "cases.truth.truth": (),
+    "cases.words.words": (),
+    "cases.vlm.vlm": ("--model", "model", "--questions", "questions.jsonl"),
 }
 Say = Callable[[str, Sequence[str]], tuple[int, str]]
 
@@ -42,7 +42,8 @@ def say(capsys: pytest.CaptureFixture[str]) -> Say:
     """Runs a measure, and tells its exit code and all that it said on standard error."""
 
     def run(measure: str, arguments: Sequence[str]) -> tuple[int, str]:
-        code = importlib.import_module(f"foveate.bench.{measure}").main(arguments)
+        module, _, command = f"foveate.bench.{measure}".rpartition(".")
+        code = exit_code(getattr(importlib.import_module(module), command), arguments)
         return code, capsys.readouterr().err
 
     return run
@@ -66,18 +67,18 @@ def test_a_record_that_could_not_be_written_is_refused_at_once(measure: str, say
 
 
 def test_so_is_a_table(say: Say) -> None:
-    code, said = say("cases.quality", ["--table", "gone/table.md"])
+    code, said = say("cases.quality.quality", ["--table", "gone/table.md"])
     assert (code, said) == (2, "foveate: error: --table 'gone/table.md': there is no folder 'gone'\n")
 
 
 @pytest.mark.parametrize(
     ("measure", "arguments", "rule"),
     [
-        ("cases.quality", ["--budget", "0"], "--budget must be at least 1, got 0"),
-        ("cases.quality", ["--frames", "0"], "--frames must be at least 1, got 0"),
-        ("cases.carrying", ["--frames", "1"], "--frames must be at least 2, got 1"),
-        ("cases.memory", ["--short", "5"], "--short must be a multiple of 10, got 5"),
-        ("cases.memory", ["--long", "0"], "--long must be a multiple of 10, got 0"),
+        ("cases.quality.quality", ["--budget", "0"], "--budget must be at least 1, got 0"),
+        ("cases.quality.quality", ["--frames", "0"], "--frames must be at least 1, got 0"),
+        ("cases.carrying.carrying", ["--frames", "1"], "--frames must be at least 2, got 1"),
+        ("cases.memory.memory", ["--short", "5"], "--short must be a multiple of 10, got 5"),
+        ("cases.memory.memory", ["--long", "0"], "--long must be a multiple of 10, got 0"),
     ],
 )
 def test_numbers_that_cannot_be(measure: str, arguments: list[str], rule: str, say: Say) -> None:
@@ -92,7 +93,7 @@ def test_files_that_are_no_video(say: Say, sound: Path, tmp_path: Path) -> None:
         (words, "Invalid data found when processing input"),
         (sound, "no video stream"),
     ):
-        code, said = say("cases.quality", [str(path)])
+        code, said = say("cases.quality.quality", [str(path)])
         assert (code, said.splitlines()[1:]) == (1, [f"foveate: error: {path}: {reason}"])
 
 

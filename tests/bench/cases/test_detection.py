@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from foveate.bench.case import Clip
-from foveate.bench.cases.detection import clip_detection, detection_table, main
+from foveate.bench.cases.detection import clip_detection, detection, detection_table
 from foveate.bench.cases.detector import Found
+from foveate.bench.entry import exit_code
 
 
 class Bright:
@@ -42,11 +43,11 @@ def test_the_share_found_again(tiny_clip: Path) -> None:
     ],
 )
 def test_numbers_that_cannot_be(flags: list[str], rule: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--model", "gone.onnx", *flags]) == 2
+    assert exit_code(detection, ["--model", "gone.onnx", *flags]) == 2
     assert capsys.readouterr().err == f"foveate: error: {rule}\n"
 
 
 def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime", reason="needs pip install -e '.[ocr]'")
-    assert main(["--model", "gone.onnx"]) == 1
+    assert exit_code(detection, ["--model", "gone.onnx"]) == 1
     assert capsys.readouterr().err == "foveate: error: gone.onnx: no such file\n"

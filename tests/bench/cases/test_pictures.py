@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.cases.pictures import main, painted
+from foveate.bench.cases.pictures import painted, pictures
+from foveate.bench.entry import exit_code
 from foveate.pipeline.vlm.pictures import Picture
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,7 +31,7 @@ def test_parts_are_laid_over_the_first_picture_at_their_places() -> None:
 
 def test_the_record_is_complete(tmp_path: Path, samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "pictures.json"
-    assert main([str(samples / "pedestrians.mp4"), "--out", str(out), "--every", "60"]) == 0
+    assert exit_code(pictures, [str(samples / "pedestrians.mp4"), "--out", str(out), "--every", "60"]) == 0
     record = json.loads(out.read_text())
     (case,) = record["cases"]
     said = capsys.readouterr().err

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from foveate.bench.case import Clip
-from foveate.bench.cases.quality import clip_quality, main, markdown_table, method_quality
+from foveate.bench.cases.quality import clip_quality, markdown_table, method_quality, quality
 from foveate.bench.clips.footage import Footage
+from foveate.bench.entry import exit_code
 from foveate.bench.peers.methods import METHODS, PEERS, STRATEGIES, downscale, patches_like
 from foveate.bench.scenes.drift import drifting
 from foveate.pipeline.settings import AllocationSettings
@@ -73,7 +74,7 @@ def test_a_reader_of_constant_rate_waits_for_a_frame_shown_whole(footage_of_cell
 
 def test_the_command(tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.md"
-    assert main([str(tiny_clip), "--frames", "3", "--table", str(table)]) == 0
+    assert exit_code(quality, [str(tiny_clip), "--frames", "3", "--table", str(table)]) == 0
     record = json.loads(capsys.readouterr().out)
     assert {case["clip"] for case in record["cases"]} == {"tiny"}
     assert table.read_text() == markdown_table(record)
@@ -81,7 +82,7 @@ def test_the_command(tiny_clip: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gone.mp4"]) == 1
+    assert exit_code(quality, ["gone.mp4"]) == 1
     assert "gone.mp4" in capsys.readouterr().err
 
 

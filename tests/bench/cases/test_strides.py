@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.cases import strides
-from foveate.bench.cases.strides import main, methods, one_stride, patches_of
+from foveate.bench.cases.strides import methods, one_stride, patches_of, strides
 from foveate.bench.clips.footage import Footage
+from foveate.bench.entry import exit_code
 
 Make = Callable[..., Footage]
 
@@ -59,14 +59,14 @@ def test_psnr_of_the_sample_clips_needs_no_model(
 ) -> None:
     for name in ("pedestrians", "bunny"):
         (tmp_path / f"{name}.mp4").write_bytes(tiny_clip.read_bytes())
-    monkeypatch.setattr(strides, "sample_folder", lambda: tmp_path)
+    monkeypatch.setattr("foveate.bench.cases.strides.sample_folder", lambda: tmp_path)
     out = tmp_path / "psnr.json"
-    assert main(["--psnr", "--frames", "2", "--budget", "9", "--out", str(out)]) == 0
+    assert exit_code(strides, ["--psnr", "--frames", "2", "--budget", "9", "--out", str(out)]) == 0
     record = json.loads(out.read_text())
     assert {case["method"] for case in record["cases"]} == set(methods())
     assert "| tree, wide, stream | " in capsys.readouterr().err
 
 
 def test_a_scene_that_is_not_there_is_refused_before_anything_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--scenes", "nope"]) == 2
+    assert exit_code(strides, ["--scenes", "nope"]) == 2
     assert "--scenes must be among slides, scroll, captions, terminal, street, got 'nope'" in capsys.readouterr().err

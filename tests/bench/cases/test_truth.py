@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.cases.truth import cells, main, method_truth, truth_table
+from foveate.bench.cases.truth import cells, method_truth, truth, truth_table
 from foveate.bench.clips.footage import Footage
+from foveate.bench.entry import exit_code
 from foveate.bench.peers.sent import Sent, of_mask
 from foveate.bench.scenes.moving import Box, Moment
 
@@ -69,7 +70,7 @@ def test_churn_is_what_the_frame_before_did_not_have(footage_of_cells: Make) -> 
 
 def test_the_command(tmp_path: Path) -> None:
     out = tmp_path / "truth.json"
-    assert main(["--frames", "2", "--budget", "40", "--out", str(out)]) == 0
+    assert exit_code(truth, ["--frames", "2", "--budget", "40", "--out", str(out)]) == 0
     record = json.loads(out.read_text())
     assert record["complete"] is True
     assert not record["red"]

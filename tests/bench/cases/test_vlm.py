@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from foveate.bench.cases.vlm import main
+from foveate.bench.cases.vlm import vlm
+from foveate.bench.entry import exit_code
 
 ENTRIES: list[dict[str, Any]] = [
     {"videoID": "tiny", "question_id": "t-1", "question": "What moves?", "options": ["A. X", "B. Y"], "answer": "B"},
@@ -40,7 +41,7 @@ def test_it_answers_all_and_then_only_what_is_missing(
     folder: Path, asked: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = ["--model", str(folder), "--questions", str(asked), "--budgets", "2", "4", "--frames", "2", "--fps", "5"]
-    assert main([*flags, "--out", "one.json"]) == 0
+    assert exit_code(vlm, [*flags, "--out", "one.json"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert "figures need real weights, the accuracy of random ones means nothing" in said[0]
     assert sum(line.startswith("answered ") for line in said) == 2
@@ -62,14 +63,14 @@ def test_it_answers_all_and_then_only_what_is_missing(
 
     kept = Path("vlm_answers.jsonl").read_text().splitlines(keepends=True)
     Path("vlm_answers.jsonl").write_text("".join(kept[:-3]) + kept[-3][:20])
-    assert main([*flags, "--out", "two.json"]) == 0
+    assert exit_code(vlm, [*flags, "--out", "two.json"]) == 0
     assert [line for line in capsys.readouterr().err.splitlines() if "answered" in line] == ["answered 2 of 2: 2"]
     again = Path("vlm_answers.jsonl").read_text().splitlines(keepends=True)
     assert again[:-3] == kept[:-3]
     assert len(again) == len(kept)
     assert json.loads(Path("two.json").read_text())["cases"] == record["cases"]
 
-    assert main([*flags, "--frames", "1"]) == 1
+    assert exit_code(vlm, [*flags, "--frames", "1"]) == 1
     assert capsys.readouterr().err.endswith("answers with another frames; name another file with --answers\n")
 
 
@@ -78,7 +79,7 @@ def test_more_than_the_models_context_is_one_line(
 ) -> None:
     entry = ENTRIES[1] | {"video": str(samples / "pedestrians.mp4")}
     asked.write_text(json.dumps(entry))
-    assert main(["--model", str(folder), "--questions", str(asked), "--frames", "12", "--fps", "25"]) == 1
+    assert exit_code(vlm, ["--model", str(folder), "--questions", str(asked), "--frames", "12", "--fps", "25"]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("foveate: error: the prompt has ")
     assert "the model's context 4096; ask about fewer frames" in last
@@ -95,7 +96,7 @@ def test_more_than_the_models_context_is_one_line(
     ],
 )
 def test_wrong_arguments(flags: list[str], why: str, asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--model", "none", "--questions", str(asked), *flags]) == 2
+    assert exit_code(vlm, ["--model", "none", "--questions", str(asked), *flags]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"foveate: error: {why}"
 
 
@@ -105,7 +106,7 @@ def test_of_gemma_4_tokens_are_groups_of_nine(folder: Path, asked: Path) -> None
     made = asked.parent / "gemma4"
     made.mkdir()
     flags = ["--model", str(model_folder(made, "gemma4")), "--questions", str(asked), "--budgets", "2"]
-    assert main([*flags, "--frames", "2", "--fps", "5", "--out", "one.json"]) == 0
+    assert exit_code(vlm, [*flags, "--frames", "2", "--fps", "5", "--out", "one.json"]) == 0
     counts = {case["method"]: case["tokens_per_frame"] for case in json.loads(Path("one.json").read_text())["cases"]}
     assert counts.pop("all patches") == 4  # 96x64 in groups of 48 pixels
     assert 0 < min(counts.values()) <= max(counts.values()) <= 2

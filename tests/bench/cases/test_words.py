@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.cases import words
-from foveate.bench.cases.words import found, main, reader, words_table
+from foveate.bench.cases.words import found, reader, words, words_table
+from foveate.bench.entry import exit_code
 from foveate.bench.scenes.text import TEXT_SCENES
 
 
@@ -20,10 +20,10 @@ def test_words_count_as_often_as_they_stand() -> None:
 def test_the_command_counts_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that reads all words of a light page, and none of one that is grey."""
     told = " ".join(next(TEXT_SCENES["slides"].frames(1))[1])
-    monkeypatch.setattr(words, "reader", lambda: lambda rgb: told if rgb.mean() > 200 else "")
+    monkeypatch.setattr("foveate.bench.cases.words.reader", lambda: lambda rgb: told if rgb.mean() > 200 else "")
     out = tmp_path / "words.json"
     flags = ["--scenes", "slides", "--frames", "2", "--every", "1", "--budget", "400", "--out", str(out)]
-    assert main(flags) == 0
+    assert exit_code(words, flags) == 0
     record = json.loads(out.read_text())
     shares = {case["method"]: case["share"] for case in record["cases"]}
     assert record["complete"] is True
@@ -34,7 +34,7 @@ def test_the_command_counts_and_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_scene_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--scenes", "opera"]) == 2
+    assert exit_code(words, ["--scenes", "opera"]) == 2
     assert "--scenes must be among slides, scroll, captions, terminal, street, got 'opera'" in capsys.readouterr().err
 
 

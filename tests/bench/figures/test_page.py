@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from foveate.bench.figures.page import main, renewed
+from foveate.bench.entry import exit_code
+from foveate.bench.figures.page import figures, renewed
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_the_command(
     monkeypatch.setattr("foveate.bench.figures.page.RESULTS", results)
     page = tmp_path / "page.md"
     page.write_text("?<!-- = one / share / .3f -->")
-    assert main([str(page)]) == 0
+    assert exit_code(figures, [str(page)]) == 0
     assert page.read_text() == "0.257<!-- = one / share / .3f -->"
-    assert main([str(tmp_path / "gone.md")]) == 1
+    assert exit_code(figures, [str(tmp_path / "gone.md")]) == 1
     assert "cannot read" in capsys.readouterr().err

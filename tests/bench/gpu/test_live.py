@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from foveate.bench.gpu.live import main
+from foveate.bench.entry import exit_code
+from foveate.bench.gpu.live import gpu_live
 
 
 def test_two_cameras_in_two_processes(samples: Path, tmp_path: Path) -> None:
     out = tmp_path / "record.json"
     flags = ["--streams", "2", "--processes", "2", "--seconds", "2", "--size", "160x120", "--engine", "cpu"]
-    assert main([str(samples / "tree.mp4"), *flags, "--out", str(out)]) == 0
+    assert exit_code(gpu_live, [str(samples / "tree.mp4"), *flags, "--out", str(out)]) == 0
     record = json.loads(out.read_text())
     assert (record["streams"], record["processes"], record["seconds"]) == (2, 2, 2)
     assert 30 <= record["fps"] <= 61  # of 60; this machine may be busy
@@ -21,5 +22,5 @@ def test_two_cameras_in_two_processes(samples: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_possible_is_one_line(samples: Path, tmp_path: Path, capsys: object) -> None:
-    assert main([str(samples / "tree.mp4"), "--streams", "0"]) == 2
-    assert main([str(tmp_path / "missing.mp4"), "--engine", "cpu"]) == 1
+    assert exit_code(gpu_live, [str(samples / "tree.mp4"), "--streams", "0"]) == 2
+    assert exit_code(gpu_live, [str(tmp_path / "missing.mp4"), "--engine", "cpu"]) == 1
