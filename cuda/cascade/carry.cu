@@ -179,10 +179,22 @@ __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
     return !cell.inside ? 0.0f : scored ? p.floor + score : 1.0f;
 }
 
+// How far a cell matches the query.
+__device__ inline float match_of(float participation)
+{
+    return fminf(participation / FULL_MATCH, 1.0f);
+}
+
 // Weight of an error by the cell's participation.
 __device__ inline float error_weight(float participation)
 {
-    return OUTSIDE_WEIGHT + (1.0f - OUTSIDE_WEIGHT) * participation;
+    return OUTSIDE_WEIGHT + (1.0f - OUTSIDE_WEIGHT) * match_of(participation);
+}
+
+// Further weight of the finest detail, that of LOD 0 against LOD 1.
+__device__ inline float detail_weight(float participation)
+{
+    return OUTSIDE_DETAIL_WEIGHT + (DETAIL_WEIGHT - OUTSIDE_DETAIL_WEIGHT) * match_of(participation);
 }
 
 // Factor for the error where the reader may still see a matching object that has left.
@@ -202,7 +214,7 @@ __device__ inline ErrorWeights error_weights_of(const Carry& p, const Cell& cell
     float participation = p.participation[cell.index];
     weights.weight = weight * error_weight(participation);
     weights.hidden = ((HIDDEN_ERROR * participation) * participation) / fmaxf(weights.weight, LEAST_WEIGHT);
-    weights.ignored = p.errors[cell.index] * (1.0f - fminf(DETAIL_WEIGHT + 2.0f * participation, 1.0f));
+    weights.ignored = p.errors[cell.index] * (1.0f - detail_weight(participation));
     return weights;
 }
 
@@ -233,7 +245,8 @@ __device__ inline float error_of(const Carry& p, const Cell& cell, int level, fl
     float error = p.reader_error[cell.index];
     if (!p.participation) return error;
     int lod = p.seen[cell.index] ? p.seen[cell.index] - 1 : NEVER_SEEN;
-    return fmaxf(error - weights.ignored, 0.0f) * weights.stale + weights.hidden * hidden_share(lod);
+    float ignored = lod ? weights.ignored : 0.0f;  // seen at LOD 0, it lacks no detail: its error has come since
+    return fmaxf(error - ignored, 0.0f) * weights.stale + weights.hidden * hidden_share(lod);
 }
 
 // Updates one cell and returns the weights of its errors.

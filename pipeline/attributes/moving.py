@@ -16,7 +16,7 @@ from foveate.pipeline.query.encoder import EmbedderInput
 PATIENCE = 2
 """Frames without a change for which an object still counts as moving."""
 
-_FEW, _MANY = 0.25, 1.0  # share of foreground samples of a cell with confidence 0 and 1
+_FEW, _MANY = 0.25, 0.6  # share of foreground samples of a cell with confidence 0 and 1
 _STIR = 0.2  # share of changed samples of a cell with confidence 1
 _SLOW, _FAST = 0.04, 0.15  # cells per frame, relative to most of the picture, with confidence 0 and 1
 _SHAKES = 0.6  # share of cells that change if the camera moves

@@ -160,6 +160,8 @@ class NoDevice:
 
     handle = 0
 
+    def __init__(self, index: int = 0) -> None: ...
+
     def __enter__(self) -> NoDevice:
         return self
 

@@ -7,6 +7,7 @@ import pytest
 
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cascade.query_prior import (
+    detail_weight,
     error_weight,
     errors_with_prior,
     hidden_error,
@@ -24,33 +25,38 @@ def row(*values):
     return np.array([values], np.float32)
 
 
-def test_what_is_asked_for_counts_whole_and_the_rest_next_to_nothing():
-    assert error_weight(row(0.0, 0.5, 1.0))[0] == pytest.approx([0.003, 0.5015, 1.0])
+def test_what_matches_by_half_counts_whole_and_the_rest_next_to_nothing():
+    assert error_weight(row(0.0, 0.25, 0.5, 1.0))[0] == pytest.approx([0.003, 0.5015, 1.0, 1.0])
 
 
-def test_coarse_tokens_hide_what_is_asked_for_and_fine_detail_elsewhere_counts_a_tenth():
-    """LODs 1 to 4 hide 1, 1 + 1, 2 + 4 and 6 + 16 times as much, each above another 16.
-
-    Of LOD 1's error a tenth counts, and twice the relevance."""
-    errors = [row(100, 100, 100, 100) for _ in range(6)]
-    found = errors_with_prior(errors, errors[0], row(0, 0, 0, 2), row(0.0, 0.2, 0.45, 1.0))
-    assert [error[0, 3] for error in found] == [102, 104, 112, 144, 176, 208]
-    for error in found:
-        assert error[0, :3] == pytest.approx([10, 50, 100])
+def test_the_finest_detail_counts_half_where_cells_match_and_a_hundredth_elsewhere():
+    assert detail_weight(row(0.0, 0.25, 0.5, 1.0))[0] == pytest.approx([0.01, 0.255, 0.5, 0.5])
 
 
-def test_a_reader_lacks_what_is_hidden_by_the_lod_that_it_saw():
-    participation, lod = row(0, 0, 1, 1, 1), np.array([[0, 0, 0, 1, 4]], np.uint8)
-    hidden = row(0, 0, 2, 2, 2)
+def test_coarse_tokens_hide_what_is_asked_for_and_of_the_finest_detail_a_share_counts():
+    """LODs 1 to 4 hide 1, 1 + 1, 2 + 4 and 6 + 16 times as much, each above another 16."""
+    errors = [row(100, 100), *[row(300, 300) for _ in range(5)]]
+    found = errors_with_prior(errors, errors[0], row(0, 2), row(0, 1))
+    assert [error[0, 0] for error in found] == pytest.approx([1, 201, 201, 201, 201, 201])
+    assert [error[0, 1] for error in found] == pytest.approx([52, 254, 262, 294, 326, 358])
+
+
+def test_a_reader_lacks_what_is_hidden_by_the_lod_that_it_saw_and_at_lod_0_no_detail():
+    lod = np.array([[1, 1, 0, 0, 1, 4]], np.uint8)
     held = reader_error_with_prior(
-        row(150, 50, 150, 150, 150), lod, row(3, 1, 1, 1, 1), row(*[100] * 5), hidden, participation
+        row(150, 50, 150, 150, 150, 150),
+        lod,
+        row(3, 1, 3, 1, 1, 1),
+        row(*[100] * 6),
+        row(0, 0, 0, 2, 2, 2),
+        row(0, 0, 0, 1, 1, 1),
     )
-    assert held[0] == pytest.approx([180, 0, 150, 152, 194])  # (150 - 90) * 3; never below nothing
+    assert held[0] == pytest.approx([153, 0, 450, 150, 102, 144])  # (150 - 99) * 3; never below nothing
 
 
 def test_what_the_reader_believes_and_has_stale_counts_as_what_is_asked_for_does():
     """Where participation fell from 1 to 0 an error counts as it did; where it grew, as ever."""
-    stale = stale_weight(row(1.0, 1.0, 0.5, 0.0), row(0.0, 0.5, 0.5, 1.0))
+    stale = stale_weight(row(1.0, 1.0, 0.25, 0.0), row(0.0, 0.25, 0.25, 1.0))
     assert stale[0] == pytest.approx([1 / 0.003, 1 / 0.5015, 1, 1])
 
 
