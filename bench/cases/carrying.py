@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
-from foveate.bench.case import Clip, RedCheckError, file_clips
+from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.cases.patch_encoder import PatchEncoder
-from foveate.bench.clips.samples import sample_folder
+from foveate.bench.clips.samples import SAMPLES, clips_of
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
@@ -40,7 +40,6 @@ from foveate.pipeline.sources import open_source
 
 Map = NDArray[np.float32]
 
-_CLIPS: Final = ("pedestrians", "bunny", "tree")
 _TOP: Final = 273  # cells: the usual budget
 _QUERIES: Final = 8
 WAYS: Final[Mapping[str, ClipSettings]] = {
@@ -60,7 +59,7 @@ def carrying(
     check_least(2, frames=frames)  # the first is encoded whole
     check_folders(out=out)
     say = standard_error().print
-    clips = file_clips(files or [str(sample_folder() / f"{name}.mp4") for name in _CLIPS])
+    clips = clips_of(files, *SAMPLES)
     record: dict[str, Any] = {**origin(), "command": "carrying", "encoder": PatchEncoder.id, "cases": []}
     for clip in clips:
         for name, way in WAYS.items():

@@ -14,17 +14,17 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from foveate.bench.case import Clip, file_clips
+from foveate.bench.case import Clip
 from foveate.bench.cases.detector import Detector, Found, matched, open_detector
 from foveate.bench.clips.footage import Footage, read_footage
-from foveate.bench.clips.samples import sample_folder
+from foveate.bench.clips.samples import clips_of
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import with_queries
 from foveate.bench.peers.sent import Method, at_once
 from foveate.bench.reader.painting import rgb_of
-from foveate.bench.records.jobs import Job, run_jobs
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin, sha256
+from foveate.bench.records.jobs import Job, run_benchmark
+from foveate.bench.records.table import methods_table
+from foveate.bench.records.writing import clip_record, sha256
 from foveate.pipeline.errors import SettingsError
 
 _FILES = "Video files. Default: the sample with pedestrians."
@@ -50,7 +50,7 @@ def detection(
     if not 0 < least <= 1:
         raise SettingsError(f"--least must be above 0 and at most 1, got {least}")
     detector = open_detector(Path(model), least, tile)
-    clips = file_clips(files) if files else [Clip("pedestrians", sample_folder() / "pedestrians.mp4")]
+    clips = clips_of(files, "pedestrians")
     plan = {
         "clips": [clip.name for clip in clips],
         "model": {"file": Path(model).name, "sha256": sha256(Path(model))},
@@ -61,13 +61,9 @@ def detection(
         "tile": tile,
         "query": query,
     }
-    head = {**origin(), "command": "detection", "suite": "detection", "quick": False, "plan": plan}
     measure = partial(clip_detection, detector=detector, frames=frames, every=every, query=query)
     jobs = [Job(f"{clip.name}, {budget}", partial(measure, clip, budget)) for clip in clips for budget in budgets]
-    record = run_jobs(head, jobs, None if out is None else Path(out), standard_error().print)
-    standard_error().print(detection_table(record))
-    if out is None:
-        hand_out(record, None)
+    run_benchmark("detection", plan, jobs, out, detection_table)
 
 
 def clip_detection(
@@ -109,18 +105,15 @@ def method_detection(
 
 def detection_table(record: Mapping[str, Any]) -> str:
     """For each clip, one row per method, one column per budget: recall, in brackets what was found besides."""
-    parts = []
+    tables = []
     for clip in dict.fromkeys(case["clip"] for case in record["cases"]):
-        cases = {(each["method"], each["budget"]): each for each in record["cases"] if each["clip"] == clip}
-        methods, budgets = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
-        parts += [f"| {clip} | {' | '.join(f'{budget} tokens' for budget in budgets)} |"]
-        parts += ["|---" * (len(budgets) + 1) + "|"]
-        for method in methods:
-            row = (cases[method, budget] for budget in budgets)
-            cells = " | ".join(f"{each['recall']:.2f} ({each['others']:.2f})" for each in row)
-            parts.append(f"| {method} | {cells} |")
-        parts.append("")
-    return "\n".join(parts)
+        cases = [case | {"tokens": f"{case['budget']} tokens"} for case in record["cases"] if case["clip"] == clip]
+        tables.append(methods_table(clip, cases, "tokens", _recall) + "\n")
+    return "\n".join(tables)
+
+
+def _recall(case: Mapping[str, Any]) -> str:
+    return f"{case['recall']:.2f} ({case['others']:.2f})"
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
-from foveate.bench.case import Clip, RedCheckError, file_clips
-from foveate.bench.clips.samples import sample_folder
+from foveate.bench.case import Clip, RedCheckError
+from foveate.bench.clips.samples import SAMPLES, clips_of
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
@@ -32,7 +32,6 @@ from foveate.pipeline.vlm.pictures import PIXELS, Picture, pictures_of
 Pixels = NDArray[Any]  # uint8[height, width, 3], R'G'B'
 Mask = NDArray[np.bool_]
 
-_CLIPS: Final = ("pedestrians", "tree", "bunny")
 _HIGHEST: Final = 60.0  # dB that a frame counts at most
 _MARKED: Final = 0.5  # of the query's map
 _STANDS_OUT: Final = 15  # levels of luma that a moving pixel differs by from the median picture
@@ -58,7 +57,7 @@ def pictures(
     check_folders(out=out)
     say = standard_error().print
     record: dict[str, Any] = {**origin(), "command": "pictures", "query": query, "budget": budget, "cases": []}
-    for clip in file_clips(files or [str(sample_folder() / f"{name}.mp4") for name in _CLIPS]):
+    for clip in clips_of(files, *SAMPLES):
         case = clip_pictures(clip, query, budget, every)
         record["cases"].append(case)
         for name in MASKS:

@@ -19,12 +19,12 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 from foveate.bench.case import Clip, file_clips
 from foveate.bench.cases.picture_errors import Errors, errors_of, figures
 from foveate.bench.clips.footage import Footage, read_footage
-from foveate.bench.clips.samples import sample_folder
+from foveate.bench.clips.samples import sample_clips
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import METHODS, OPTIONS, STRATEGIES
 from foveate.bench.peers.sent import Method, at_constant_rate, at_once
 from foveate.bench.reader.painting import decibels, mean_square
-from foveate.bench.records.table import standard_error
+from foveate.bench.records.table import markdown, standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin, write_text
 from foveate.bench.scenes.drift import drift_clip
 from foveate.pipeline.errors import SettingsError
@@ -59,7 +59,7 @@ def quality(
     say = standard_error().print
     methods = STRATEGIES if strategies else OPTIONS if options else METHODS
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
-        clips = file_clips(files) if files else [*_samples(), drift_clip(Path(folder), frames)]
+        clips = file_clips(files) if files else [*sample_clips(*_CLIPS), drift_clip(Path(folder), frames)]
         record: dict[str, Any] = {**origin(), "command": "quality", "budget": budget, "cases": []}
         for clip in clips:
             say(f"measuring {clip.name}")
@@ -122,26 +122,22 @@ def _constant_rate(
 def markdown_table(record: Mapping[str, Any]) -> str:
     """For each clip, one row per method."""
     cases: Sequence[Mapping[str, Any]] = record["cases"]
-    parts = []
-    for clip in dict.fromkeys(case["clip"] for case in cases):
-        parts += [f"| {clip} | {' | '.join(_COLUMNS)} |", "|---" * (len(_COLUMNS) + 1) + "|"]
-        parts += [f"| {case['method']} | {' | '.join(_cells(case))} |" for case in cases if case["clip"] == clip]
-        parts.append("")
-    return "\n".join([*parts, _FOOTNOTE]) + "\n"
+    tables = [
+        markdown((clip, *_COLUMNS), (_row(case) for case in cases if case["clip"] == clip))
+        for clip in dict.fromkeys(case["clip"] for case in cases)
+    ]
+    return "\n\n".join([*tables, _FOOTNOTE]) + "\n"
 
 
-def _cells(case: Mapping[str, Any]) -> list[str]:
+def _row(case: Mapping[str, Any]) -> list[str]:
     return [
+        case["method"],
         f"{case['tokens_per_frame']:.0f}",
         *(f"{case[f'psnr_luma{kind}']:.1f}" for kind in ("", "_pooled", "_least")),
         f"{case['psnr_rgb']:.1f}",
         f"{case['ssim']:.3f}",
         f"{case['constant_rate']['psnr_luma']:.1f}",
     ]
-
-
-def _samples() -> list[Clip]:
-    return [Clip(name, sample_folder() / f"{name}.mp4") for name in _CLIPS]
 
 
 if __name__ == "__main__":

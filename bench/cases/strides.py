@@ -20,16 +20,15 @@ import cv2
 import numpy as np
 from tyro.conf import FlagCreatePairsOff, arg
 
-from foveate.bench.case import Clip
 from foveate.bench.cases.quality import clip_quality
 from foveate.bench.cases.words import measure_words
 from foveate.bench.clips.footage import CELL, Footage, Plane
-from foveate.bench.clips.samples import sample_folder
+from foveate.bench.clips.samples import sample_clips
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.between import between
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import Method, Sent, of_mask
-from foveate.bench.records.table import standard_error
+from foveate.bench.records.table import methods_table, standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.scenes.text import SEED
 
@@ -54,8 +53,8 @@ def strides(
     check_least(1, budget=budget, frames=frames)
     check_folders(out=out)
     record: dict[str, Any] = {**origin(), "command": "strides", "budget": budget, "cases": []}
-    for name in _CLIPS:
-        record["cases"] += clip_quality(Clip(name, sample_folder() / f"{name}.mp4"), methods(), budget, frames)
+    for clip in sample_clips(*_CLIPS):
+        record["cases"] += clip_quality(clip, methods(), budget, frames)
     standard_error().print(psnr_table(record))
     hand_out(record, out)
 
@@ -70,14 +69,11 @@ def methods() -> dict[str, Method]:
 
 def psnr_table(record: Mapping[str, Any]) -> str:
     """One row per method, one column per sample clip: mean PSNR of luma, and that of the worst frame, in dB."""
-    cases = {(case["method"], case["clip"]): case for case in record["cases"]}
-    methods, clips = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
-    lines = [f"| PSNR, dB | {' | '.join(clips)} |", "|---" * (len(clips) + 1) + "|"]
-    for method in methods:
-        held = (cases[method, clip] for clip in clips)
-        figures = (f"{case['psnr_luma']:.1f} ({case['psnr_luma_least']:.1f})" for case in held)
-        lines.append(f"| {method} | {' | '.join(figures)} |")
-    return "\n".join(lines) + "\n"
+    return methods_table("PSNR, dB", record["cases"], "clip", _psnr) + "\n"
+
+
+def _psnr(case: Mapping[str, Any]) -> str:
+    return f"{case['psnr_luma']:.1f} ({case['psnr_luma_least']:.1f})"
 
 
 def one_stride(ratio: float, footage: Footage, budget: int) -> Iterator[Sent]:

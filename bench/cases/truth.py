@@ -26,9 +26,9 @@ from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import METHODS
 from foveate.bench.peers.sent import Method, Sent
 from foveate.bench.reader.painting import NOT_SHOWN, ReaderPicture, level_enlarged, lods_at
-from foveate.bench.records.jobs import Job, run_jobs
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.jobs import Job, run_benchmark
+from foveate.bench.records.table import markdown
+from foveate.bench.records.writing import clip_record
 from foveate.bench.scenes.moving import SCENES, Box, Moment
 
 FINE: Final = 1
@@ -56,16 +56,11 @@ def truth(
     """Compare what a reader knows with what is true, on generated clips."""
     check_least(1, budget=budget, frames=frames)
     check_folders(out=out)
-    head = {**origin(), "command": "truth", "suite": "truth", "quick": False}
-    head["plan"] = {"budget": budget, "frames": frames, "fine": FINE, "stale": STALE}
-    say = standard_error().print
+    plan = {"budget": budget, "frames": frames, "fine": FINE, "stale": STALE}
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         measure = partial(scene_truth, folder=Path(folder), budget=budget, frames=frames)
         jobs = [Job(name, partial(measure, name)) for name in SCENES]
-        record = run_jobs(head, jobs, None if out is None else Path(out), say)
-    say(truth_table(record))
-    if out is None:
-        hand_out(record, None)
+        run_benchmark("truth", plan, jobs, out, truth_table)
 
 
 def scene_truth(name: str, folder: Path, budget: int, frames: int) -> list[dict[str, Any]]:
@@ -175,12 +170,10 @@ def truth_table(record: Mapping[str, Any]) -> str:
     """One row per method: what each clip is there to show."""
     cases = {(case["clip"], case["method"]): case for case in record["cases"]}
     columns = [(clip, key, label, scale) for clip, key, label, scale in _TOLD if any(clip == pair[0] for pair in cases)]
-    lines = [f"| method | {' | '.join(label for *_, label, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for method in _CHOSEN:
-        found = [cases[clip, method] for clip, *_ in columns]
-        shown = (_shown(case, key, scale) for case, (_, key, _, scale) in zip(found, columns, strict=True))
-        lines.append(f"| {method} | {' | '.join(shown)} |")
-    return "\n".join(lines) + "\n"
+    rows = (
+        (method, *(_shown(cases[clip, method], key, scale) for clip, key, _, scale in columns)) for method in _CHOSEN
+    )
+    return markdown(("method", *(label for *_, label, _ in columns)), rows) + "\n"
 
 
 def _shown(case: Mapping[str, Any], key: str, scale: int) -> str:

@@ -20,7 +20,7 @@ from foveate.bench.cases.given import ALL, Frames, Method, methods_of
 from foveate.bench.cases.questions import Question, read_questions
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.interval import wilson
-from foveate.bench.records.table import standard_error
+from foveate.bench.records.table import markdown, standard_error
 from foveate.bench.records.writing import hand_out, origin, sha256
 from foveate.pipeline.errors import ModelError, SettingsError, SourceError
 from foveate.pipeline.settings_errors import check_count
@@ -150,14 +150,18 @@ def _case(method: Method, questions: Sequence[Question], known: Answers) -> dict
 
 def _table(cases: Sequence[Mapping[str, Any]], guessing: float) -> str:
     """One row for each method and budget, as Markdown."""
-    lines = ["| method | tokens/frame | accuracy | 95% | gained, lost | unreadable |", "|---" * 6 + "|"]
-    for case in cases:
-        name = case["method"] if case["budget"] is None else f"{case['method']}, {case['budget']}"
-        low, high = case["interval"]
-        shares = f"{case['accuracy']:.1%} | {low:.1%} to {high:.1%}"
-        counts = f"+{case['gained']} -{case['lost']} | {case['unreadable']}"
-        lines.append(f"| {name} | {case['tokens_per_frame']:.1f} | {shares} | {counts} |")
-    return "\n".join([*lines, f"Wilson's intervals; questions: {cases[0]['questions']}; guessing: {guessing:.1%}"])
+    heading = ("method", "tokens/frame", "accuracy", "95%", "gained, lost", "unreadable")
+    note = f"Wilson's intervals; questions: {cases[0]['questions']}; guessing: {guessing:.1%}"
+    return f"{markdown(heading, map(_row, cases))}\n{note}"
+
+
+def _row(case: Mapping[str, Any]) -> tuple[str, ...]:
+    name = case["method"] if case["budget"] is None else f"{case['method']}, {case['budget']}"
+    low, high = case["interval"]
+    shares = (f"{case['accuracy']:.1%}", f"{low:.1%} to {high:.1%}")
+    return (
+        name, f"{case['tokens_per_frame']:.1f}", *shares, f"+{case['gained']} -{case['lost']}", str(case["unreadable"]),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import with_queries
 from foveate.bench.peers.sent import Method, at_once
 from foveate.bench.reader.painting import rgb_of
-from foveate.bench.records.jobs import Job, run_jobs
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.jobs import Job, run_benchmark
+from foveate.bench.records.table import methods_table
+from foveate.bench.records.writing import clip_record
 from foveate.bench.scenes.text import SEED, TEXT_SCENES
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.extras import install_command
@@ -69,17 +69,12 @@ def measure_words(
     read = reader()
     plan = {"scenes": list(scenes), "budget": budget, "frames": frames, "every": every}
     plan |= {} if seed == SEED else {"seed": seed}
-    head = {**origin(), "command": command, "suite": command, "quick": False, "plan": plan}
-    say = standard_error().print
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         measure = partial(
             scene_words, methods=methods, folder=Path(folder), budget=budget, frames=frames, every=every, read=read
         )
         jobs = [Job(name, partial(measure, name, seed=seed)) for name in scenes]
-        record = run_jobs(head, jobs, None if out is None else Path(out), say)
-    say(words_table(record))
-    if out is None:
-        hand_out(record, None)
+        run_benchmark(command, plan, jobs, out, words_table)
 
 
 def scene_words(
@@ -141,13 +136,7 @@ def reader() -> Read:
 
 def words_table(record: Mapping[str, Any]) -> str:
     """One row per method, one column per clip: per cent of the words."""
-    cases = {(case["method"], case["clip"]): case for case in record["cases"]}
-    methods, clips = (list(dict.fromkeys(pair[place] for pair in cases)) for place in (0, 1))
-    lines = [f"| words read, % | {' | '.join(clips)} |", "|---" * (len(clips) + 1) + "|"]
-    for method in methods:
-        shares = (f"{100 * cases[method, clip]['share']:.0f}" for clip in clips)
-        lines.append(f"| {method} | {' | '.join(shares)} |")
-    return "\n".join(lines) + "\n"
+    return methods_table("words read, %", record["cases"], "clip", lambda case: f"{100 * case['share']:.0f}") + "\n"
 
 
 if __name__ == "__main__":

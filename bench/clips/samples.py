@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import repeat
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Final
 
 import av
 
-from foveate.bench.case import Clip
+from foveate.bench.case import Clip, file_clips
 from foveate.bench.clips.encoding import DEFAULT_QUALITY, encode
 from foveate.bench.records.writing import ROOT, sha256
 from foveate.pipeline.errors import SourceError
@@ -33,6 +33,16 @@ def sample_folder() -> Path:
     return folder
 
 
+def sample_clips(*names: str) -> list[Clip]:
+    """Sample clips by name. Raises SourceError as ``sample_folder``."""
+    return [Clip(name, sample_folder() / f"{name}.mp4") for name in names]
+
+
+def clips_of(files: Sequence[str], *samples: str) -> list[Clip]:
+    """The user's files; if none are named, sample clips."""
+    return file_clips(files) if files else sample_clips(*samples)
+
+
 def cache_folder() -> Path:
     """Where clips that were made are kept for the next time."""
     base = os.environ.get("XDG_CACHE_HOME")
@@ -44,14 +54,9 @@ def default_clips(folder: Path, say: Say) -> list[Clip]:
 
     Raises SourceError without samples, SinkError where a clip cannot be made.
     """
-    samples = sample_folder()
-    paths = {name: samples / f"{name}.mp4" for name in SAMPLES}
-    return [
-        *(Clip(name, path) for name, path in paths.items()),
-        scaled(paths["bunny"], folder, say),
-        scaled(paths["pedestrians"], folder, say),
-        still(paths["pedestrians"], folder, say),
-    ]
+    clips = sample_clips(*SAMPLES)
+    bunny, pedestrians, _ = (clip.path for clip in clips)
+    return [*clips, scaled(bunny, folder, say), scaled(pedestrians, folder, say), still(pedestrians, folder, say)]
 
 
 def scaled(source: Path, folder: Path, say: Say) -> Clip:

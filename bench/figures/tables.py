@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from foveate.bench.records.reading import Case
+from foveate.bench.records.table import markdown
 from foveate.bench.suites.choice import choices_table
 
 Record = dict[str, Any]
@@ -30,7 +31,7 @@ _SHOWN: Final = {  # what a page calls the methods, with its footnotes
 def speeds_table(record: Record) -> str:
     """Frames per second of each clip and memory, beside bare decoding."""
     heading = ("clip", "memory", "size", "decoding, fps", "Foveate, fps", "ratio")
-    return _table(heading, [_speeds(case) for case in record["cases"]])
+    return markdown(heading, [_speeds(case) for case in record["cases"]])
 
 
 def _speeds(case: Case) -> tuple[str, ...]:
@@ -48,7 +49,7 @@ def quality_table(record: Record) -> str:
         (_SHOWN.get(method, method), *(_bold(cases[method, clip], best[clip]) for clip in clips))
         for method in dict.fromkeys(method for method, _ in cases)
     ]
-    return _table(("method", *clips), rows)
+    return markdown(("method", *clips), rows)
 
 
 def _figures(case: Case) -> list[str]:
@@ -63,11 +64,6 @@ def _of(cases: Mapping[tuple[str, str], list[str]], clip: str) -> list[list[str]
 def _bold(figures: list[str], best: list[str]) -> str:
     pairs = zip(figures, best, strict=True)
     return " / ".join(f"**{figure}**" if figure == most else figure for figure, most in pairs)
-
-
-def _table(heading: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in (heading, *rows)]
-    return "\n".join([lines[0], f"{'|---' * len(heading)}|", *lines[1:]])
 
 
 def _choices(record: Record) -> str:

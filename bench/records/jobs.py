@@ -12,7 +12,8 @@ from av.error import FFmpegError
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.records.reading import Record, read_record
-from foveate.bench.records.writing import record_text, write_text
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import hand_out, origin, record_text, write_text
 from foveate.pipeline.errors import FoveateError, SettingsError, SourceError
 from foveate.pipeline.sinks.destination import write_whole
 
@@ -31,6 +32,21 @@ class Job:
 
     name: str
     run: Callable[[], Sequence[Mapping[str, Any]]]
+
+
+def run_benchmark(
+    command: str, plan: Mapping[str, Any], jobs: Sequence[Job], out: str | None, table: Callable[[Record], str]
+) -> None:
+    """Run the jobs of a benchmark of its own into ``out``, print its ``table``, and without ``out`` print the record.
+
+    Raises as run_jobs does.
+    """
+    say = standard_error().print
+    head = {**origin(), "command": command, "suite": command, "quick": False, "plan": plan}
+    record = run_jobs(head, jobs, None if out is None else Path(out), say)
+    say(table(record), markup=False)
+    if out is None:
+        hand_out(record, None)
 
 
 def run_jobs(head: Mapping[str, Any], jobs: Sequence[Job], out: Path | None, say: Say) -> Record:

@@ -1,9 +1,9 @@
-"""A record as tables on standard error."""
+"""A record as tables: on standard error, or as Markdown."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -68,3 +68,19 @@ def plain_table(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading, justify="left" if heading in _NAMES else "right", no_wrap=True)
     return table
+
+
+def markdown(heading: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table as Markdown, without a line feed at its end."""
+    first, *others = (f"| {' | '.join(row)} |" for row in (heading, *rows))
+    return "\n".join([first, "|---" * len(heading) + "|", *others])
+
+
+def methods_table(
+    corner: str, cases: Iterable[Mapping[str, Any]], column: str, cell: Callable[[Mapping[str, Any]], str]
+) -> str:
+    """Markdown with a row for each method, and a column for each value that the cases have at ``column``."""
+    held = {(case["method"], case[column]): cell(case) for case in cases}
+    methods, columns = (dict.fromkeys(pair[place] for pair in held) for place in (0, 1))
+    rows = ((method, *(held[method, value] for value in columns)) for method in methods)
+    return markdown((corner, *map(str, columns)), rows)

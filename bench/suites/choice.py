@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Final
 
 from foveate.bench.records.reading import Case
+from foveate.bench.records.table import markdown
 
 NEAR: Final = 0.05  # dB below the best that count as equal: then the cheapest value is chosen
 _CHEAPER: Final = 0.9  # of the default's cost: below it, the default makes room for a cheaper value as good
@@ -78,8 +79,8 @@ def choices_table(cases: Sequence[Case]) -> str:
 
     PSNR against the default in dB, or the correlation with the exact likeness; in brackets CPU time over the default's.
     """
-    rows = [f"| {' | '.join(row)} |" for row in map(_row, choices(cases))]
-    return "\n".join(["| group | default | dB (CPU time) of the other values | chosen |", "|---|---|---|---|", *rows])
+    heading = ("group", "default", "dB (CPU time) of the other values", "chosen")
+    return markdown(heading, map(_row, choices(cases)))
 
 
 def _row(choice: Choice) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from foveate.bench.case import Case, Clip, Memory, cases_of, file_clips
 from foveate.bench.cases.quality import clip_quality
-from foveate.bench.clips.samples import Say, cache_folder, default_clips, sample_folder
+from foveate.bench.clips.samples import Say, cache_folder, default_clips, sample_clips
 from foveate.bench.peers.methods import METHODS
 from foveate.bench.records.jobs import Job, run_jobs
 from foveate.bench.records.reading import Record
@@ -63,8 +63,7 @@ def run_suite(
 def _clips(name: SuiteName, frames: int, say: Say) -> list[Clip]:
     if name == "speed":
         return default_clips(cache_folder(), say)
-    samples = [Clip(sample, sample_folder() / f"{sample}.mp4") for sample in ("pedestrians", "bunny")]
-    return [*samples, drift_clip(cache_folder(), frames)]
+    return [*sample_clips("pedestrians", "bunny"), drift_clip(cache_folder(), frames)]
 
 
 def _quality_jobs(plan: Plan, folder: Path) -> Iterator[Job]:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from foveate.app.main import main
-from foveate.bench.figures.page import main as figures_main
+from foveate.bench.entry import exit_code
+from foveate.bench.figures.page import figures
 from tests.docs.pages import PAGES, RESULTS, page
 
 MARK = re.compile(r"(\S+)<!-- = (\S+) / (.+?) / (\S+) -->")
@@ -76,7 +77,7 @@ def test_the_figures_command_leaves_a_page_as_it_is(name: str, tmp_path: Path) -
     """A page is current, and python -m foveate.bench.figures works for it."""
     copy = tmp_path / "page.md"
     copy.write_text(PAGES[name], encoding="utf-8")
-    assert figures_main([str(copy)]) == 0
+    assert exit_code(figures, [str(copy)]) == 0
     assert copy.read_text(encoding="utf-8") == PAGES[name]
 
 

@@ -59,7 +59,7 @@ def test_psnr_of_the_sample_clips_needs_no_model(
 ) -> None:
     for name in ("pedestrians", "bunny"):
         (tmp_path / f"{name}.mp4").write_bytes(tiny_clip.read_bytes())
-    monkeypatch.setattr("foveate.bench.cases.strides.sample_folder", lambda: tmp_path)
+    monkeypatch.setattr("foveate.bench.clips.samples.sample_folder", lambda: tmp_path)
     out = tmp_path / "psnr.json"
     assert exit_code(strides, ["--psnr", "--frames", "2", "--budget", "9", "--out", str(out)]) == 0
     record = json.loads(out.read_text())
