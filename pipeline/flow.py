@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,3 +17,8 @@ class Flow(NamedTuple):
     dx: Map
     dy: Map
     confidence: Map  # in [0, 1]
+
+
+def warped(plane: Map, x: Map, y: Map) -> Map:
+    """``plane``, float32[h, w], read bilinearly at columns ``x`` and rows ``y``, the edge repeated: shape of ``x``."""
+    return np.asarray(cv2.remap(plane, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)

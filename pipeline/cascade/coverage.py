@@ -28,7 +28,7 @@ def spread_tokens(tokens: Tokens, values: NDArray[np.float32], geometry: Geometr
     for lod, at in groups(tokens):
         coarse = np.full(_shape(lod, geometry), -1.0, np.float32)
         np.maximum.at(coarse, (tokens.row[at], tokens.column[at]), values[at])
-        fine = _on_cells(coarse, lod, geometry)
+        fine = on_cells(coarse, lod, geometry.grid)
         np.copyto(spread, fine, where=fine >= 0)
     return spread
 
@@ -37,7 +37,7 @@ def cells_under(lod: int, row: NDArray[np.int32], column: NDArray[np.int32], geo
     """bool[grid]: the cells that tokens of one LOD cover."""
     coarse = np.zeros(_shape(lod, geometry), np.bool_)
     coarse[row, column] = True
-    return _on_cells(coarse, lod, geometry)
+    return on_cells(coarse, lod, geometry.grid)
 
 
 def _shape(lod: int, geometry: Geometry) -> tuple[int, int]:
@@ -46,9 +46,9 @@ def _shape(lod: int, geometry: Geometry) -> tuple[int, int]:
     return -(-rows >> lod), -(-columns >> lod)
 
 
-def _on_cells(coarse: NDArray[Any], lod: int, geometry: Geometry) -> NDArray[Any]:
-    """Each token's value for its cells: [rows, columns] of one LOD -> [grid]."""
-    rows, columns = geometry.grid
+def on_cells(coarse: NDArray[Any], lod: int, grid: tuple[int, ...]) -> NDArray[Any]:
+    """Values of places of 2**lod x 2**lod cells, copied to each of their cells: [rows, columns] -> [grid]."""
+    rows, columns = grid
     return coarse.repeat(1 << lod, axis=0)[:rows].repeat(1 << lod, axis=1)[:, :columns]
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.cascade.coverage import on_cells
 from foveate.pipeline.cascade.problem import Map
 from foveate.pipeline.cpu.levels import CHROMA_WEIGHT
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
@@ -44,7 +45,7 @@ class UpperLevels:
             pairs = zip(below, planes, strict=True)
             luma, cb, cr = ((fine - doubled(coarse, fine.shape)) ** 2 for fine, coarse in pairs)
             off = luma + np.float32(CHROMA_WEIGHT) * cb + np.float32(CHROMA_WEIGHT) * cr
-            known.append(known[-1] + np.float32(CELL * CELL) * _on_cells(off, steps, grid))
+            known.append(known[-1] + np.float32(CELL * CELL) * on_cells(off, steps, grid))
         return tuple(known)
 
 
@@ -66,8 +67,3 @@ def doubled(samples: Map, shape: tuple[int, ...]) -> Map:
         near, far = samples.take(at // 2, axis), samples.take(beside, axis)
         samples = near * np.float32(0.75) + far * np.float32(0.25)
     return samples
-
-
-def _on_cells(samples: Map, steps: int, grid: tuple[int, ...]) -> Map:
-    """What is known of each sample of the level ``steps`` above TOP_LEVEL, for its cells: float32[grid]."""
-    return samples.repeat(1 << steps, axis=0)[: grid[0]].repeat(1 << steps, axis=1)[:, : grid[1]]

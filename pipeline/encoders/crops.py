@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.encoders.image_text import ImageTextEncoder, Picture, Vectors
+from foveate.pipeline.flow import warped
 from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.settings import ClipSettings
 
@@ -45,7 +45,7 @@ class Crop:
         across = _places(self.serves[1], self.left, pixels.shape[1], width)
         x, y = np.meshgrid(across, down)
         planes = np.moveaxis(maps, -1, 0)
-        found = [_sampled(np.ascontiguousarray(plane), x, y) for plane in planes]
+        found = [warped(np.ascontiguousarray(plane), x, y) for plane in planes]
         return np.stack(found)
 
 
@@ -104,7 +104,3 @@ def _places(served: slice, start: int, extent: int, samples: int) -> Map:
     """Positions of the centres of the cells ``served`` among ``samples`` that span ``extent`` pixels."""
     centres = (np.arange(served.start, served.stop, dtype=np.float32) - start + np.float32(0.5)) * CELL
     return np.asarray(centres * np.float32(samples / extent) - np.float32(0.5), np.float32)
-
-
-def _sampled(plane: Map, x: Map, y: Map) -> Map:
-    return np.asarray(cv2.remap(plane, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)

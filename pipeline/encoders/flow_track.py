@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.flow import Flow
+from foveate.pipeline.flow import Flow, warped
 from foveate.pipeline.geometry import Mask
 
 Map = NDArray[np.float32]
@@ -38,8 +38,8 @@ class FlowTrack:
         """Advance by one frame. Flow None: nothing moved. ``valid`` is bool[grid]: cells whose flow is reliable."""
         if flow is not None:
             x, y = self._own_column + flow.dx, self._own_row + flow.dy
-            self._across = flow.dx + _warped(self._across, x, y)  # OpenCV rounds to 1/32 cell: small for displacements,
-            self._down = flow.dy + _warped(self._down, x, y)  # which vary slowly, but a position would not move
+            self._across = flow.dx + warped(self._across, x, y)  # OpenCV rounds to 1/32 cell: small for displacements,
+            self._down = flow.dy + warped(self._down, x, y)  # which vary slowly, but a position would not move
             lost = cv2.remap(self.lost.astype(np.uint8), x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
             self.lost = np.asarray(lost, np.bool_)
             self.moved = True
@@ -50,7 +50,7 @@ class FlowTrack:
         if not self.moved:
             return maps
         x, y = self._own_column + self._across, self._own_row + self._down
-        return np.stack([_warped(plane, x, y) for plane in maps])
+        return np.stack([warped(plane, x, y) for plane in maps])
 
     def read_nearest(self, values: NDArray[_Kind]) -> NDArray[_Kind]:
         """The same for one map [grid] of integers or booleans, by nearest neighbour."""
@@ -58,7 +58,3 @@ class FlowTrack:
         row = np.clip(np.rint(self._own_row + self._down), 0, rows - 1).astype(np.intp)
         column = np.clip(np.rint(self._own_column + self._across), 0, columns - 1).astype(np.intp)
         return values[row, column]
-
-
-def _warped(plane: Map, x: Map, y: Map) -> Map:
-    return np.asarray(cv2.remap(plane, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foveate.bench.reader.texture import block_means
 from foveate.pipeline.cpu.upload import Uploader
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.settings import ChangeSettings
@@ -16,14 +17,6 @@ def frame(index, luma, chroma=None, discontinuity=False):
 
 def flat(value, shape=(64, 96)):
     return np.full(shape, value, np.uint8)
-
-
-def block_means(difference, side):
-    """The plain definition: mean over each block, the edge repeated where the picture ends inside a block."""
-    height, width = difference.shape
-    padded = np.pad(difference, ((0, -height % side), (0, -width % side)), mode="edge")
-    rows, columns = padded.shape[0] // side, padded.shape[1] // side
-    return padded.reshape(rows, side, columns, side).mean(axis=(1, 3))
 
 
 def tiles_of(blocks, tiles):

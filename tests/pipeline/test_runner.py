@@ -511,18 +511,10 @@ def test_stages_in_one_list_share_a_thread() -> None:
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_each_stage_of_a_thread_has_its_own_times_and_errors(shared: bool) -> None:
-    def sleepy(seconds: float) -> Any:
-        def body(upstream: Iterator[Any]) -> Iterator[Any]:
-            for item in upstream:
-                time.sleep(seconds)
-                yield item
-
-        return body
-
     def threads(*stages: Stage) -> list[list[Stage]]:
         return [[stages[0]], list(stages[1:])] if shared else alone(*stages)
 
-    runner = Runner(threads(Stage("decode", Probe(5)), Stage("a", sleepy(0.03)), Stage("b", sleepy(0.01))))
+    runner = Runner(threads(Stage("decode", Probe(5)), Stage("a", slow(0.03)), Stage("b", slow(0.01))))
     assert len(list(runner)) == 5
     _, first, second = runner.report()
     assert (first.items, second.items) == (5, 5)
