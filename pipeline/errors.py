@@ -40,3 +40,8 @@ def one_line(error: BaseException) -> str:
     """What a library says, as one line that is not too long; its type where it says nothing."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what a library says; its type where it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from foveate.pipeline.errors import EngineError, one_line
+from foveate.pipeline.errors import EngineError, first_line
 from foveate.pipeline.extras import install_command
 
 Stream = Any
@@ -40,14 +40,14 @@ def gpu_problem() -> str | None:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            return f"{name} cannot be imported ({one_line(error)}): {install_command('cuda')}"
+            return f"{name} cannot be imported ({first_line(error)}): {install_command('cuda')}"
     from pycuda import driver
 
     try:
         driver.init()
         count = driver.Device.count()
     except driver.Error as error:
-        return f"the NVIDIA driver does not answer ({one_line(error)})"
+        return f"the NVIDIA driver does not answer ({first_line(error)})"
     return None if count else "the NVIDIA driver finds no device"
 
 
@@ -114,7 +114,7 @@ class Device:
             _held.holds += 1
             checked(_keep_primary(index))
         except driver.Error as error:
-            raise EngineError(f"GPU {index} cannot be used: {one_line(error)}; use --engine cpu") from None
+            raise EngineError(f"GPU {index} cannot be used: {first_line(error)}; use --engine cpu") from None
         self.index = index
         self.name: str = device.name()
         major, minor = device.compute_capability()
@@ -156,7 +156,7 @@ class Device:
         try:
             yield
         except self._driver.Error as error:
-            raise EngineError(f"{self.name} failed: {one_line(error)}") from None
+            raise EngineError(f"{self.name} failed: {first_line(error)}") from None
 
     def close(self) -> None:
         """Give the context back. Called by the thread that made it; safe to call twice."""

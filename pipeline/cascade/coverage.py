@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.problem import Map, Tokens
 from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask
+
+T = TypeVar("T", bound=np.generic)
 
 
 def groups(tokens: Tokens) -> list[tuple[int, slice]]:
@@ -46,7 +48,7 @@ def _shape(lod: int, geometry: Geometry) -> tuple[int, int]:
     return -(-rows >> lod), -(-columns >> lod)
 
 
-def on_cells(coarse: NDArray[Any], lod: int, grid: tuple[int, ...]) -> NDArray[Any]:
+def on_cells(coarse: NDArray[T], lod: int, grid: tuple[int, ...]) -> NDArray[T]:
     """Values of places of 2**lod x 2**lod cells, copied to each of their cells: [rows, columns] -> [grid]."""
     rows, columns = grid
     return coarse.repeat(1 << lod, axis=0)[:rows].repeat(1 << lod, axis=1)[:, :columns]

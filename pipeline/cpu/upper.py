@@ -45,7 +45,7 @@ class UpperLevels:
             pairs = zip(below, planes, strict=True)
             luma, cb, cr = ((fine - doubled(coarse, fine.shape)) ** 2 for fine, coarse in pairs)
             off = luma + np.float32(CHROMA_WEIGHT) * cb + np.float32(CHROMA_WEIGHT) * cr
-            known.append(known[-1] + np.float32(CELL * CELL) * on_cells(off, steps, grid))
+            known.append(known[-1] + np.float32(CELL * CELL) * on_cells(np.asarray(off, np.float32), steps, grid))
         return tuple(known)
 
 

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.errors import EngineError, one_line
+from foveate.pipeline.errors import EngineError, first_line
 from foveate.pipeline.extras import install_command
 from foveate.pipeline.settings import OcrSettings
 from foveate.pipeline.text.boxes import Box, boxes_in
@@ -41,7 +41,7 @@ def open_detector(settings: OcrSettings) -> TextDetector:
     try:
         session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's exceptions have no common base
-        raise EngineError(f"the text detector {model} cannot be loaded: {one_line(error)}") from error
+        raise EngineError(f"the text detector {model} cannot be loaded: {first_line(error)}") from error
     return _Detector(session, settings.resolution)
 
 
@@ -78,5 +78,5 @@ class _Detector:
         try:
             (probability,) = self._session.run(None, {self._input: planes[None]})
         except Exception as error:  # onnxruntime's exceptions have no common base
-            raise EngineError(f"the text detector failed: {one_line(error)}") from error
+            raise EngineError(f"the text detector failed: {first_line(error)}") from error
         return boxes_in(np.asarray(probability[0, 0], np.float32), height, width)
