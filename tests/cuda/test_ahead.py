@@ -198,7 +198,7 @@ def picture(pts: int) -> Picture:
 def card(library: Any, monkeypatch: pytest.MonkeyPatch) -> Card:
     stand_in = Card()
     device = SimpleNamespace(errors=nullcontext)
-    monkeypatch.setattr(under_test, "Device", lambda: nullcontext(device))
+    monkeypatch.setattr(under_test, "Device", lambda index: nullcontext(device))
     monkeypatch.setattr(under_test, "Ahead", stand_in.ahead)
     monkeypatch.setattr(under_test, "Nvdec", stand_in.nvdec)
     return stand_in

@@ -282,6 +282,7 @@ def test_the_header_says_where_tokens_are_chosen(
     engine: str, wanted: dict[str, Any], said: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("foveate.cuda.driver.device.gpu_problem", lambda: None)
+    monkeypatch.setattr("foveate.cuda.driver.device.check_number", lambda index: None)
     monkeypatch.setattr("foveate.pipeline.plan.open_detector", lambda settings: dark_is_text)
     settings = Settings.model_validate({"engine": engine, **wanted})
     opened = open_engine(plan_stream(settings), Feedback())
