@@ -53,6 +53,7 @@ _ROTATE: Final = (
 )
 _KEEP: Final = "Keep this many finished files of each output, and delete older ones. Default: all."
 _DURATION: Final = "Stop after this time: 90s, 20m, 8h."
+_PROCESSES: Final = "Processes that read the sources. Default: one for 25 sources."
 _WEB: Final = "Serve the web page at this address, such as 127.0.0.1:8080; needs the extra web."
 _WEB_TOKEN: Final = "A file with the page's access token; required if other machines can reach the page."
 _SOURCE: Final = (
@@ -152,6 +153,7 @@ def _lasting() -> list[Flag]:
         _single("rotate", str | None, "SIZE|TIME", _ROTATE, None),
         _single("keep", int | None, "N", _KEEP, None),
         _single("duration", str | None, "TIME", _DURATION, None),
+        _single("processes", int | None, "N", _PROCESSES, None),
         _single("web", str | None, "HOST:PORT", _WEB, None),
         _single("web_token", str | None, "FILE", _WEB_TOKEN, None),
     ]

@@ -15,7 +15,7 @@ from foveate.pipeline.frames import Frame, Source
 from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
-from foveate.pipeline.settings import LiveSettings, SourceSettings
+from foveate.pipeline.settings import LiveSettings, Settings, SourceSettings
 from foveate.pipeline.sources import open_source
 
 _LOG = logging.getLogger("foveate")
@@ -71,6 +71,11 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
     engine = CpuEngine(plan, feedback, instead_of_cuda=problem)
     _LOG.warning("%s; use --engine cpu to run without this warning", *engine.info.notes)
     return engine
+
+
+def gpu_count(settings: Settings) -> int:
+    """How many GPUs engine cuda could use with these settings."""
+    return 0 if settings.engine == "cpu" else int(_cuda("driver.device").gpu_count())
 
 
 def open_decoder(engine: Engine, address: str, settings: SourceSettings, network: LiveSettings, gpu: int = 0) -> Source:

@@ -21,6 +21,7 @@ from foveate.pipeline.sinks import Rotation
 from foveate.pipeline.sources.address import is_network, shown
 from foveate.pipeline.sources.schemes import may_end, refusal
 
+EACH = 25  # sources of a process, where it is not said: with more, its threads wait too long for each other
 _STANDARD_OUTPUT = "-"
 _NEVER = Rotation()
 _MOST_KEPT = 9_999_999  # files, whose numbers have seven digits
@@ -40,6 +41,7 @@ class LiveArguments:
     web: str | None = None  # host:port
     web_token: str | None = None  # a file
     quiet: bool = False
+    processes: int = 1
 
     def outputs_of(self, number: int) -> tuple[str, ...]:
         """Where the tokens of source ``number``, from 0, go."""
@@ -78,7 +80,17 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
         parsed.web,
         parsed.web_token,
         parsed.quiet,
+        _processes(parsed.processes, len(addresses)),
     )
+
+
+def _processes(wanted: int | None, sources: int) -> int:
+    if wanted is None:
+        return -(-sources // EACH)
+    check_count("processes", wanted, 1)
+    if wanted > sources:
+        raise SettingsError(f"--processes must be at most the number of sources, {sources}, got {wanted}")
+    return wanted
 
 
 def _not_live(address: str) -> SourceError:

@@ -19,6 +19,16 @@ class Histogram(NamedTuple):
     cumulative: tuple[int, ...]  # frames that took no longer than each of BOUNDS, and last all frames
     total: float  # seconds, summed over all frames
 
+    @staticmethod
+    def empty() -> Histogram:
+        """Of no frames."""
+        return Histogram((0,) * (len(BOUNDS) + 1), 0.0)
+
+    def plus(self, other: Histogram) -> Histogram:
+        """Of the frames of both."""
+        pairs = zip(self.cumulative, other.cumulative, strict=True)
+        return Histogram(tuple(mine + theirs for mine, theirs in pairs), self.total + other.total)
+
 
 class Latencies:
     """Seconds from a frame's arrival to its tokens. Written by one thread, read by any."""

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from foveate.app.live.latency import BOUNDS, Histogram
-from foveate.app.web.latest_frames import LatestFrames
+from foveate.app.web.shown import ShownSource
 from foveate.pipeline.live.status import State
 
 _COUNTERS = {
@@ -26,12 +26,12 @@ _LABELS = ("source", "name")
 
 
 class _Sources(Collector):
-    def __init__(self, sources: Sequence[LatestFrames]) -> None:
+    def __init__(self, sources: Sequence[ShownSource]) -> None:
         self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
         """One family of metrics after the other, each with all sources."""
-        statuses = [frames.status(number) for number, frames in enumerate(self._sources)]
+        statuses = [source.status() for source in self._sources]
         for name, text in _COUNTERS.items():
             counter = CounterMetricFamily(f"foveate_{name}", text, labels=_LABELS)
             for status in statuses:
@@ -42,8 +42,8 @@ class _Sources(Collector):
 
     def _latency(self, statuses: Sequence[dict[str, Any]]) -> Metric:
         family = HistogramMetricFamily("foveate_latency_seconds", "From arrival to tokens.", labels=_LABELS)
-        for frames, status in zip(self._sources, statuses, strict=True):
-            histogram = frames.latencies()
+        for source, status in zip(self._sources, statuses, strict=True):
+            histogram = source.latencies()
             family.add_metric(_labels(status), _buckets(histogram), histogram.total)
         return family
 
@@ -72,7 +72,7 @@ def _gauges(statuses: Sequence[dict[str, Any]]) -> Iterator[Metric]:
     yield from (state, paused, age, debt)
 
 
-def registry(sources: Sequence[LatestFrames]) -> CollectorRegistry:
+def registry(sources: Sequence[ShownSource]) -> CollectorRegistry:
     """A registry of its own, without metrics of the process."""
     made = CollectorRegistry()
     made.register(_Sources(sources))

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from foveate.app.web.latest_frames import LatestFrames
+from foveate.app.web.shown import ShownSource
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.extras import install_command
 from foveate.pipeline.small_files import small_text
@@ -21,7 +21,7 @@ _SHORTEST = 8  # characters of a token
 class WebServer:
     """Listens as soon as it is made; serves while it is entered."""
 
-    def __init__(self, where: str, token_file: str | None, sources: Sequence[LatestFrames]) -> None:
+    def __init__(self, where: str, token_file: str | None, sources: Sequence[ShownSource]) -> None:
         """Raises SettingsError, also where the token is missing; EngineError where the extra web is not installed."""
         try:
             import uvicorn

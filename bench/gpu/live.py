@@ -105,8 +105,8 @@ def _children(clip: Path, settings: Settings, streams: int, numbers: Sequence[ra
     ends, started = [], []
     for own in numbers:
         here, there = context.Pipe()
-        phases = [number / streams / _RATE for number in own]
-        started.append(context.Process(target=_child, args=(there, clip, settings, phases), daemon=True))
+        places = [number / streams for number in own]
+        started.append(context.Process(target=_child, args=(there, clip, settings, places), daemon=True))
         started[-1].start()
         there.close()
         ends.append(here)
@@ -189,8 +189,9 @@ class _Camera:
         return None if on_cpu is None else f"decoded on the CPU: {on_cpu}"
 
 
-def _child(parent: Connection, clip: Path, settings: Settings, phases: Sequence[float]) -> None:
-    cameras = [_Camera(clip, settings, phase) for phase in phases]
+def _child(parent: Connection, clip: Path, settings: Settings, places: Sequence[float]) -> None:
+    """``places``: of each camera among all, 0 to 1: neither its pictures nor its keyframes fall on those of others."""
+    cameras = [_Camera(clip, _staggered(settings, place), place / _RATE) for place in places]
     for camera in cameras:
         threading.Thread(target=camera.run, daemon=True).start()
     while any(camera.frames < _WARM and camera.error is None for camera in cameras):
@@ -199,6 +200,13 @@ def _child(parent: Connection, clip: Path, settings: Settings, phases: Sequence[
     parent.send(problems[0] if problems else {})
     if not problems:
         parent.send(_window(cameras, parent.recv()))
+
+
+def _staggered(settings: Settings, place: float) -> Settings:
+    """As ``foveate live`` does."""
+    change = settings.change
+    offset = int(place * change.keyframe_interval)
+    return settings.model_copy(update={"change": change.model_copy(update={"keyframe_offset": offset})})
 
 
 def _window(cameras: Sequence[_Camera], seconds: int) -> dict[str, Any] | str:

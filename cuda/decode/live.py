@@ -7,7 +7,6 @@ import math
 import time
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from foveate.cuda.decode.packets import flush, packet_data
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.driver.device import Device
 from foveate.cuda.frames import DeviceFrame
+from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Colour, Damage, LiveTimes
 from foveate.pipeline.info import decoding_note
 from foveate.pipeline.live.decoding import HostPicture, LivePicture, on_host
@@ -136,6 +136,8 @@ class _Connection:
         self._number = 0  # of the latest packet; stands for its timestamp, which may be missing, or not be the only one
         self._sent: dict[int, _Sent] = {}
         self._failures = 0  # packets in a row
+        self._failure = ""  # why the hardware is asked for nothing
+        self._failing_until = 0.0  # seconds by time.monotonic()
         self._retry = 0.0  # seconds by time.monotonic(); from then on the hardware is asked again, at a keyframe
 
     def pictures(self) -> Iterator[LivePicture]:
@@ -173,7 +175,7 @@ class _Connection:
         self.close()
         self._sample = sample = _decoded_by_cpu(self._codec, unit.data)
         self._at_once, self._retry = not unit.reorders, 0.0
-        self._problem = unit.problem or self._problem_of(sample)
+        self._problem = unit.problem or self._problem_of(sample) or self._still_failing()
         if self._problem is None and sample is not None:
             self._colour = PictureReader("", AS_DECODED).read(sample).colour
             self._problem = self._open_hardware()
@@ -189,18 +191,25 @@ class _Connection:
             self._retry = math.inf  # until the format is another
         return problem
 
+    def _still_failing(self) -> str | None:
+        if time.monotonic() >= self._failing_until:
+            return None
+        self._retry = self._failing_until
+        return self._failure
+
     def _open_hardware(self) -> str | None:
         """Make the decoder; why there is none."""
         self._failures = 0
         try:
             self._hardware = Nvdec(self._device, self._codec, self._at_once)
         except Exception as error:  # noqa: BLE001 - PyNvVideoCodec's are of several kinds
-            return self._gives_up(error)
-        return None
+            self._give_up(error)
+        return self._still_failing()
 
-    def _gives_up(self, error: Exception) -> str:
-        self._retry = time.monotonic() + _RETRY
-        return f"the hardware decoder failed ({(str(error).splitlines() or [type(error).__name__])[0]})"
+    def _give_up(self, error: Exception) -> None:
+        """Ask the hardware for nothing for a while."""
+        self._failing_until = time.monotonic() + _RETRY
+        self._failure = f"the hardware decoder failed ({_first_line(error)})"
 
     def _by_hardware(self, unit: Unit, packet: Packet[Any]) -> Iterator[LivePicture]:
         self._number += 1
@@ -208,12 +217,14 @@ class _Connection:
         try:
             yield from self._through(packet_data(unit.data, self._number, self._at_once))
             self._failures = 0
-        except RuntimeError as error:
-            record_damage(self._damage, f"a picture could not be decoded: {str(error).splitlines()[0]}")
+        except FoveateError:
+            raise
+        except Exception as error:  # noqa: BLE001 - PyNvVideoCodec's are of several kinds
+            record_damage(self._damage, f"a picture could not be decoded: {_first_line(error)}")
             self._sent.pop(self._number, None)
             self._failures += 1
             if self._failures >= _FAILURES:
-                self._problem = self._gives_up(error)
+                self._give_up(error)
                 self.close()
                 self._stream.begin_anew()
         self._count_lost()
@@ -249,8 +260,12 @@ class _Connection:
     def _flushed(self) -> Iterator[LivePicture]:
         """What is left inside, before another format or the end."""
         if self._hardware is not None:
-            with suppress(RuntimeError):  # what is lost with it is counted below
+            try:
                 yield from self._through(flush())
+            except FoveateError:
+                raise
+            except Exception as error:  # noqa: BLE001 - as above; what is lost with it is counted below
+                _LOG.debug("%s", error)
             if self._sent:
                 record_damage(self._damage, "pictures could not be decoded", len(self._sent))
             self._sent.clear()
@@ -263,6 +278,10 @@ class _Connection:
         hardware, self._hardware = self._hardware, None
         if hardware is not None:
             hardware.close()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _decoded_by_cpu(codec: str, keyframe: bytes) -> VideoFrame | None:

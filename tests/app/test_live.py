@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 
 from foveate.app.addresses import resolved
-from foveate.app.live.command import end
+from foveate.app.live.group import end_workers
 from foveate.app.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks import read_shards
@@ -86,7 +86,7 @@ def test_a_source_that_still_connects_is_not_waited_for() -> None:
             stream=stream, stop=lambda: calls.append(f"stop {name}"), join=lambda _: calls.append(f"join {name}")
         )
 
-    end([worker("connecting", None), worker("streaming", object())], 10.0)
+    end_workers([worker("connecting", None), worker("streaming", object())], 10.0)
     assert calls == ["stop connecting", "stop streaming", "join streaming"]
 
 

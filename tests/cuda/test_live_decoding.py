@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,13 +17,13 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.cuda.decode import live as under_test
+from foveate.cuda.decode.annex_b import START, leading_units
 from foveate.cuda.decode.geometry import CROPPED
 from foveate.cuda.decode.live import DevicePicture, LiveDecoding
 from foveate.pipeline.frames import Damage, LiveTimes
 from foveate.pipeline.live.decoding import HostPicture
 from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.reading import PictureReader
-from tests.pipeline.made_sources import ffmpeg
 
 GEOMETRY = PictureReader("test", AS_DECODED)
 
@@ -114,16 +113,37 @@ def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_test, "flush", lambda: None)
 
 
-def clip(path: Path, *options: str, size: str = "320x192", codec: str = "h264") -> list[Any]:
-    """Twenty packets of a moving picture, a keyframe every 10, as RTSP brings them: with start codes."""
-    encoder = {"h264": "libx264", "hevc": "libx265", "mpeg4": "mpeg4"}[codec]
-    encode = ["-c:v", encoder, "-g", "10", "-bf", "0", "-pix_fmt", "yuv420p", *options]
-    quiet = ["-x265-params", "log-level=none"] if codec == "hevc" else []
-    source = f"testsrc2=s={size}:r=25"
-    ffmpeg("-f", "lavfi", "-i", source, "-frames:v", "20", *encode, *quiet, "-f", "mpegts", str(path))
-    with av.open(str(path)) as container:
-        packets = [packet for packet in container.demux(video=0) if packet.size]
-    return [again(packet) for packet in packets]
+def clip(codec: str = "h264", size: tuple[int, int] = (320, 192), form: str = "yuv420p", between: int = 0) -> list[Any]:
+    """Twenty packets of a moving picture, a keyframe every 10, as RTSP brings them: with start codes.
+
+    ``between``: B-frames between others.
+    """
+    encoder = av.CodecContext.create({"h264": "libx264", "hevc": "libx265", "mpeg4": "mpeg4"}[codec], "w")
+    encoder.width, encoder.height, encoder.pix_fmt = *size, form
+    encoder.time_base, encoder.framerate, encoder.gop_size = Fraction(1, 25), Fraction(25), 10
+    encoder.options = {
+        "h264": {"bf": str(between)},
+        "hevc": {"x265-params": f"bframes={between}:keyint=10:min-keyint=10:b-adapt=0:open-gop=0:log-level=none"},
+        "mpeg4": {},
+    }[codec]
+    packets = [packet for frame in (*moving(size, form), None) for packet in encoder.encode(frame)]
+    return [again(packet, pts=packet.pts * 3600, dts=packet.dts * 3600) for packet in packets]
+
+
+def moving(size: tuple[int, int], form: str) -> Iterator[Any]:
+    rows, columns = np.indices(size[::-1])
+    for number in range(20):
+        picture = np.stack([(rows + 3 * number) % 256, (columns * 2 + number) % 256, (rows + columns) % 256], -1)
+        frame = av.VideoFrame.from_ndarray(picture.astype(np.uint8), format="rgb24").reformat(format=form)
+        frame.pts, frame.time_base = number, Fraction(1, 25)
+        yield frame
+
+
+def cropping(packets: list[Any]) -> list[Any]:
+    """The same pictures, of which the decoder is told to leave out 16 columns at the left."""
+    crops = av.BitStreamFilterContext("h264_metadata=crop_left=16", "h264")
+    made = [packet for each in (*packets, None) for packet in crops.filter(each and again(each))]
+    return [again(packet) for packet in made]
 
 
 def again(packet: Any, data: bytes | None = None, **changes: Any) -> Any:
@@ -168,10 +188,10 @@ def same(found: list[tuple[Any, NDArray[np.uint8]]], wanted: list[NDArray[np.uin
 
 
 @pytest.mark.parametrize("codec", ["h264", "hevc"])
-@pytest.mark.parametrize("between", ["0", "2"])
-def test_pictures_are_those_of_ffmpeg(hardware: bool, tmp_path: Path, codec: str, between: str) -> None:
+@pytest.mark.parametrize("between", [0, 2])
+def test_pictures_are_those_of_ffmpeg(hardware: bool, codec: str, between: int) -> None:
     """With B-frames as well, whose packets are not in the order of presentation."""
-    packets = clip(tmp_path / "a.ts", "-bf", between, codec=codec)
+    packets = clip(codec, between=between)
     damage = Damage()
     found = through(Feed(codec, packets), hardware, damage)
     same(found, expected(packets, codec))
@@ -180,11 +200,11 @@ def test_pictures_are_those_of_ffmpeg(hardware: bool, tmp_path: Path, codec: str
     assert damage == Damage()
     assert [picture.sample is not None for picture, _ in found] == [True] + [False] * 19
     if not hardware:
-        assert StandIn.made == [between == "0"]
+        assert StandIn.made == [between == 0]
 
 
-def test_each_picture_comes_out_at_its_packet_where_none_is_reordered(hardware: bool, tmp_path: Path) -> None:
-    packets = clip(tmp_path / "a.ts")
+def test_each_picture_comes_out_at_its_packet_where_none_is_reordered(hardware: bool) -> None:
+    packets = clip()
     taken = 0
 
     class Counting(Feed):
@@ -198,30 +218,34 @@ def test_each_picture_comes_out_at_its_packet_where_none_is_reordered(hardware: 
     assert counts == list(range(1, 21))
 
 
-def test_a_connection_that_begins_between_keyframes(hardware: bool, tmp_path: Path) -> None:
+def test_a_connection_that_begins_between_keyframes(hardware: bool) -> None:
     """The first keyframe of a session has no timestamp; the packets before it cannot be decoded."""
-    packets = clip(tmp_path / "a.ts")
+    packets = clip()
     late = [*packets[3:10], again(packets[10], pts=None, dts=None), *packets[11:]]
     found = through(Feed("h264", late), hardware)
     same(found, expected(packets[10:]))
     assert [picture.pts for picture, _ in found] == [None, *(packet.pts for packet in packets[11:])]
 
 
-def test_sets_of_the_session_description(hardware: bool, tmp_path: Path) -> None:
-    packets = clip(tmp_path / "a.ts")
-    whole = bytes(packets[0])
-    begin = whole.index(b"\0\0\0\1\x67")
-    end = whole.index(b"\0\0\1\x65") if b"\0\0\1\x65" in whole else whole.index(b"\0\0\1\x06")
-    sets = whole[begin : whole.index(b"\0\0\1\x06")] if b"\0\0\1\x06" in whole[begin:] else whole[begin:end]
-    bare = [again(packet, bytes(packet).replace(sets, b"")) for packet in packets]
+def without(packet: bytes, units: list[bytes]) -> bytes:
+    for unit in units:
+        packet = packet.replace(START + unit, b"").replace(START[1:] + unit, b"")
+    return packet
+
+
+def test_sets_of_the_session_description(hardware: bool) -> None:
+    packets = clip()
+    told = [unit for kind, unit in leading_units("h264", bytes(packets[0])) if kind in (7, 8)]
+    sets = b"".join(START + unit for unit in told)
+    bare = [again(packet, without(bytes(packet), told)) for packet in packets]
     assert b"\0\0\1\x67" not in bytes(bare[0])
     same(through(Feed("h264", bare, sets), hardware), expected(packets))
 
 
-@pytest.mark.parametrize("options", [{"size": "480x288"}, {}])
-def test_another_format_in_the_middle(hardware: bool, tmp_path: Path, options: dict[str, str]) -> None:
+@pytest.mark.parametrize("options", [{"size": (480, 288)}, {}])
+def test_another_format_in_the_middle(hardware: bool, options: dict[str, Any]) -> None:
     """Nothing of the one before is lost."""
-    first, second = clip(tmp_path / "a.ts", "-bf", "2"), clip(tmp_path / "b.ts", **options)
+    first, second = clip(between=2), clip(**options)
     damage = Damage()
     found = through(Feed("h264", [*first, *second]), hardware, damage)
     same(found, [*expected(first), *expected(second)])
@@ -231,11 +255,10 @@ def test_another_format_in_the_middle(hardware: bool, tmp_path: Path, options: d
 
 
 def test_what_the_card_cannot_decode_falls_back_and_comes_back(
-    hardware: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hardware: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plain = clip(tmp_path / "a.ts")
-    cropped = clip(tmp_path / "b.ts", "-bsf:v", "h264_metadata=crop_left=16")
-    fine = clip(tmp_path / "c.ts", "-pix_fmt", "yuv444p")
+    plain, fine = clip(), clip(form="yuv444p")
+    cropped = cropping(plain)
     with caplog.at_level(logging.WARNING, "foveate"):
         found = through(Feed("h264", [*plain, *cropped, *plain, *fine, *plain]), hardware)
     same(found, [*expected(plain), *expected(cropped), *expected(plain), *expected(fine), *expected(plain)])
@@ -253,8 +276,8 @@ def test_what_the_card_cannot_decode_falls_back_and_comes_back(
     ]
 
 
-def test_codecs_that_the_card_is_not_asked_for(hardware: bool, tmp_path: Path) -> None:
-    packets = clip(tmp_path / "a.ts", codec="mpeg4")
+def test_codecs_that_the_card_is_not_asked_for(hardware: bool) -> None:
+    packets = clip("mpeg4")
     feed = Feed("mpeg4", packets)
     feed.shortfall = lambda: None  # type: ignore[attr-defined]
     feed.tail = lambda ticks: None  # type: ignore[attr-defined]
@@ -276,8 +299,8 @@ class Troubled(Feed):
             yield packet
 
 
-def test_a_packet_that_fails_costs_its_picture(stand_in: None, tmp_path: Path) -> None:
-    packets, damage = clip(tmp_path / "a.ts"), Damage()
+def test_a_packet_that_fails_costs_its_picture(stand_in: None) -> None:
+    packets, damage = clip(), Damage()
 
     def before(number: int) -> None:
         StandIn.fails = int(number == 13)
@@ -288,29 +311,27 @@ def test_a_packet_that_fails_costs_its_picture(stand_in: None, tmp_path: Path) -
 
 
 def test_a_decoder_that_goes_on_failing_is_not_asked_for_a_while(
-    stand_in: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand_in: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Eight packets fail in the first round; the CPU goes on from the keyframe behind them, until half a minute has
     gone by, in the third."""
-    packets, now = clip(tmp_path / "a.ts"), [1000.0]
+    packets, now = clip(), [1000.0]
     monkeypatch.setattr(under_test.time, "monotonic", lambda: now[0])
 
     def before(number: int) -> None:
         StandIn.fails = int(1 <= number <= 8)
-        StandIn.refuses = number < 40
         now[0] += 31 * (number == 40)
 
-    StandIn.refuses = False
-    decoding = LiveDecoding("camera")
-    source = Troubled(packets, lambda number: before(number) if number else None)
-    found = list(decoding(source, Damage()))  # type: ignore[arg-type]
+    damage = Damage()
+    found = list(LiveDecoding("camera")(Troubled(packets, before), damage))  # type: ignore[arg-type]
     reasons = [picture.decoded_on_cpu for picture in found]
-    assert reasons == [None] + ["the hardware decoder failed (no session is left)"] * 30 + [None] * 20
+    assert reasons == [None] + ["the hardware decoder failed (the picture is damaged)"] * 30 + [None] * 20
     assert len(StandIn.made) == 2
+    assert (damage.frames, len(damage.messages)) == (8, 1)
 
 
-def test_a_decoder_that_cannot_be_made(stand_in: None, tmp_path: Path) -> None:
-    packets = clip(tmp_path / "a.ts")
+def test_a_decoder_that_cannot_be_made(stand_in: None) -> None:
+    packets = clip()
     StandIn.refuses = True
     found = through(Feed("h264", packets), False)
     same(found, expected(packets))

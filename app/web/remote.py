@@ -1,0 +1,96 @@
+"""What the page shows of a source that another process reads."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from foveate.app.live.latency import Histogram
+
+if TYPE_CHECKING:
+    from foveate.app.live.processes import SourceProcess
+
+_SILENT: Final = 5.0  # seconds without figures, after which a process counts as stalled
+_COUNTS: Final = {name: name for name in ("received", "dropped", "skipped", "damaged", "connections", "tokens")} | {
+    "records": "frames"
+}
+"""Counts of a status, and what a Report calls them."""
+
+
+class RemoteSource:
+    """One of another process. See web.shown.ShownSource.
+
+    Counts go on where a process was killed and another one has taken its place.
+    """
+
+    def __init__(self, process: SourceProcess, number: int) -> None:
+        self._process, self._number = process, number
+        self._place = process.numbers.index(number)
+
+    def status(self) -> dict[str, Any]:
+        """All figures, as they were half a second ago at most while the process runs."""
+        heard, earlier = self._process.heard, self._process.earlier.get(self._number)
+        status = self._unheard() if heard is None else dict(heard.figures.statuses[self._place][0])
+        for name, theirs in _COUNTS.items():
+            status[name] += 0 if earlier is None else getattr(earlier, theirs)
+        if heard is not None:
+            self._go_on(status, time.monotonic() - heard.at)
+        return status
+
+    def latencies(self) -> Histogram:
+        """From arrival to tokens, of all frames so far."""
+        heard, earlier = self._process.heard, self._process.earlier_latencies.get(self._number)
+        latest = Histogram.empty() if heard is None else heard.figures.statuses[self._place][1]
+        return latest if earlier is None else latest.plus(earlier)
+
+    def records(self, index: int | None) -> tuple[int | None, list[tuple[int, bytes]]]:
+        """See ShownSource; nothing where the process does not answer."""
+        return self._asked("records", index) or (index, [])
+
+    def message(self, index: int) -> tuple[int, bytes] | None:
+        """See ShownSource; None where the process does not answer."""
+        made: tuple[int, bytes] | None = self._asked("message", index)
+        return made
+
+    def still(self) -> bytes | None:
+        """See ShownSource; None where the process does not answer."""
+        made: bytes | None = self._asked("still")
+        return made
+
+    def apply(self, wishes: Any) -> None:
+        """See ShownSource. Raises ValueError also where the process does not answer."""
+        self._process.ask(self._number, "apply", wishes)
+
+    def _asked(self, method: str, *arguments: Any) -> Any:
+        try:
+            return self._process.ask(self._number, method, *arguments)
+        except ValueError:
+            return None
+
+    def _unheard(self) -> dict[str, Any]:
+        """Of a source whose process has not told anything yet."""
+        report, settings = self._process.reports()[self._place], self._process.settings
+        return {
+            "number": self._number,
+            "name": report.name,
+            "state": report.state,
+            "reason": report.error or report.reason,
+            **dict.fromkeys(("for", "age", "changed", "debt", "gaze"), None),
+            **dict.fromkeys(_COUNTS, 0),
+            **dict.fromkeys(("fps", "tokens_per_second", "latency_p50", "latency_p99"), 0.0),
+            "paused": False,
+            "encoder": settings.encoder,
+            "query": settings.query,
+            "query_notes": (),
+            "budget": settings.rate,
+            "keyframe_interval": settings.change.keyframe_interval,
+        }
+
+    @staticmethod
+    def _go_on(status: dict[str, Any], since: float) -> None:
+        """Times go on while the process tells nothing."""
+        for name in ("for", "age"):
+            if status[name] is not None:
+                status[name] = round(status[name] + since, 3)
+        if since > _SILENT and status["state"] == "streaming":
+            status |= {"state": "stalled", "reason": "its process does not answer", "fps": 0.0}
