@@ -197,10 +197,10 @@ class DeviceQuery:
         if self._own:
             return found, valid
         if warps:
-            valid = self._ages.follow(found)
+            valid = self._ages.warp(found)
         else:
             self._ages.clear()
-        self._ages.renew(valid)
+        self._ages.advance_age(valid)
         return found, valid
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from foveate.pipeline.attributes.colours import NAMES, dominant_colours
 from foveate.pipeline.attributes.embedder import AttributesEmbedder
-from foveate.pipeline.attributes.vocabulary import VOCABULARY, Term, nearest, read
+from foveate.pipeline.attributes.vocabulary import VOCABULARY, Term, nearest, phrase_terms
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.phrase import Phrase, shortened
 from foveate.pipeline.query.encoder import CompiledQuery
@@ -31,7 +31,7 @@ class AttributesEncoder:
 
         Raises SourceError if an example cannot be read.
         """
-        found = [_from_example(phrase.image) if phrase.image is not None else _read(phrase.text) for phrase in phrases]
+        found = [_from_text(each.text) if each.image is None else _from_example(each.image) for each in phrases]
         understood = [phrase for phrase, one in zip(phrases, found, strict=True) if one.terms]
         terms = [one.terms for one in found if one.terms]
         return CompiledQuery(
@@ -46,7 +46,7 @@ class AttributesEncoder:
         return AttributesEmbedder(geometry)
 
 
-class _Found(NamedTuple):
+class _Result(NamedTuple):
     """The result for one query."""
 
     terms: list[Term]  # empty if the query was not understood
@@ -60,32 +60,32 @@ class _Found(NamedTuple):
         return f"{self.note}{' ' if self.note.endswith('?') else '; '}{self.advice}"
 
 
-def _from_example(path: str) -> _Found:
+def _from_example(path: str) -> _Result:
     """A term for the share of a cell's samples that have any of the picture's dominant colours."""
     colours = [NAMES[index] for index in dominant_colours(example(path))]
     terms = [VOCABULARY[colour][0].term() for colour in colours]
     weights = np.stack([weights for weights, _ in terms]).sum(axis=0)
     note = f"query image {path!r}: the attributes encoder looks for its colours only: {', '.join(colours)}"
-    return _Found([(np.asarray(weights, np.float32), terms[0][1])], note)
+    return _Result([(np.asarray(weights, np.float32), terms[0][1])], note)
 
 
-def _read(text: str) -> _Found:
-    found = read(text)
+def _from_text(text: str) -> _Result:
+    found = phrase_terms(text)
     subject = f"query {shortened(text)!r}:"
     words = list(dict.fromkeys(found.unknown))
     if not words:
         note = "" if found.terms else f"{subject} {found.hint or 'it names no attribute'}"
-        return _Found(found.terms, note, (), "; ".join(filter(None, [found.instead, _LENIENT])))
+        return _Result(found.terms, note, (), "; ".join(filter(None, [found.instead, _LENIENT])))
     if found.terms:
         ignored = f"{subject} the attributes encoder does not understand, and ignores, {_listed(words)}"
-        return _Found(found.terms, ignored + _meant(words), words)
+        return _Result(found.terms, ignored + _suggestions(words), words)
     unknown = f"{subject} the attributes encoder does not understand {_listed(words)}"
     if found.hint:
-        return _Found([], f"{unknown}; {found.hint}", words, _LENIENT)
-    return _Found([], unknown + _meant(words), words, f"{_OTHERS}; {_LENIENT}")
+        return _Result([], f"{unknown}; {found.hint}", words, _LENIENT)
+    return _Result([], unknown + _suggestions(words), words, f"{_OTHERS}; {_LENIENT}")
 
 
-def _meant(words: Sequence[str]) -> str:
+def _suggestions(words: Sequence[str]) -> str:
     """A hint at similar words of the vocabulary; empty if there are none."""
     meant = dict.fromkeys(found for word in words[:_LISTED] if (found := nearest(word)) is not None)
     return f"; did you mean {', '.join(map(repr, meant))}?" if meant else ""

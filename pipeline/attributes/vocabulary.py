@@ -86,19 +86,19 @@ _IGNORED: Final = frozenset(
     | {"thing", "things", "object", "objects", "colour", "color", "coloured", "colored", "part", "side", "half"}
 )
 _EITHER: Final = "write each as a query of its own: a match with any of them counts"
-_APART: Final[Mapping[str, str]] = {
+_CONNECTIVES: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         ("not", "no", "non", "without", "except"), "write what is not wanted as a query of its own: '-red'"
     ),
     **dict.fromkeys(("or", "either"), _EITHER),
 }
-"""Words that would negate or join others, which a query cannot do, and what to write instead."""
-_LIKE: Final = 0.75  # of difflib's ratio, which is 1 for equal words
+"""Words that negate or join others, which a query cannot express, and what to write instead."""
+_SIMILARITY: Final = 0.75  # of difflib's ratio, which is 1 for equal words
 _WORD = re.compile(r"\w+")
 
 
-class Read(NamedTuple):
-    """The result of reading a phrase."""
+class PhraseTerms(NamedTuple):
+    """The terms of a phrase, and what was not understood."""
 
     terms: list[Term]
     unknown: list[str]  # words, as they were written
@@ -108,19 +108,19 @@ class Read(NamedTuple):
 
 def nearest(word: str) -> str | None:
     """The known word most similar to an unknown one; None if there is none."""
-    return next(iter(get_close_matches(word.casefold(), VOCABULARY, n=1, cutoff=_LIKE)), None)
+    return next(iter(get_close_matches(word.casefold(), VOCABULARY, n=1, cutoff=_SIMILARITY)), None)
 
 
-def read(text: str) -> Read:
+def phrase_terms(text: str) -> PhraseTerms:
     """The terms of a phrase, one or more for each word of the vocabulary. Words such as "the" are skipped.
 
     There are no terms if a word such as "not" occurs, or if two words exclude each other.
     """
     ramps: dict[Ramp, str] = {}
     words = _WORD.findall(text)
-    turning = [word for word in words if word.casefold() in _APART]
-    if turning:
-        return Read([], turning, _APART[turning[0].casefold()])
+    connectives = [word for word in words if word.casefold() in _CONNECTIVES]
+    if connectives:
+        return PhraseTerms([], connectives, _CONNECTIVES[connectives[0].casefold()])
     unknown = []
     for word in words:
         known = VOCABULARY.get(word.casefold())
@@ -130,8 +130,8 @@ def read(text: str) -> Read:
             unknown.append(word)
     for one, other in combinations(ramps, 2):
         if one.excludes(other):
-            return Read([], [], f"nothing is both {ramps[one]!r} and {ramps[other]!r}", _EITHER)
-    return Read([ramp.term() for ramp in ramps], unknown)
+            return PhraseTerms([], [], f"nothing is both {ramps[one]!r} and {ramps[other]!r}", _EITHER)
+    return PhraseTerms([ramp.term() for ramp in ramps], unknown)
 
 
 def queries_in(question: str) -> tuple[str, ...]:
@@ -144,4 +144,4 @@ def queries_in(question: str) -> tuple[str, ...]:
     if not known:
         return ()
     together = " ".join(known)
-    return (together,) if read(together).terms else tuple(known)
+    return (together,) if phrase_terms(together).terms else tuple(known)

@@ -11,7 +11,7 @@ from foveate.pipeline.settings import CacheSettings
 
 
 class Cache:
-    """Named float32[grid] maps, and for each cell the number of frames since they were computed and not warped.
+    """Named float32[grid] maps, and for each cell its age: frames since they were computed rather than warped.
 
     Maps of ``linear`` are warped bilinearly; those of ``nearest`` hold labels and are never averaged.
     """
@@ -24,7 +24,7 @@ class Cache:
         settings: CacheSettings,
     ) -> None:
         self.maps = {name: np.zeros(shape, np.float32) for name in (*linear, *nearest)}
-        self._ways = dict.fromkeys(linear, cv2.INTER_LINEAR) | dict.fromkeys(nearest, cv2.INTER_NEAREST)
+        self._filter = dict.fromkeys(linear, cv2.INTER_LINEAR) | dict.fromkeys(nearest, cv2.INTER_NEAREST)
         self._settings = settings
         self._age = np.full(shape, settings.max_age, np.int32)
         self._row, self._column = np.indices(shape, dtype=np.float32)
@@ -35,13 +35,13 @@ class Cache:
             self.maps[name] = np.zeros_like(values)
         self._age[:] = self._settings.max_age
 
-    def follow(self, flow: Flow | None) -> Mask:
+    def warp(self, flow: Flow | None) -> Mask:
         """Warp all maps backward; with None they stay as they are. Returns bool[grid]: cells that may be reused."""
         if flow is None:
             return self._age < self._settings.max_age
         x, y = self._column + flow.dx, self._row + flow.dy
         for name, values in self.maps.items():
-            self.maps[name] = np.asarray(cv2.remap(values, x, y, self._ways[name], borderMode=cv2.BORDER_REPLICATE))
+            self.maps[name] = np.asarray(cv2.remap(values, x, y, self._filter[name], borderMode=cv2.BORDER_REPLICATE))
         rows, columns = self._age.shape
         nearest_y = np.clip(np.rint(y), 0, rows - 1).astype(np.intp)
         nearest_x = np.clip(np.rint(x), 0, columns - 1).astype(np.intp)
@@ -49,6 +49,6 @@ class Cache:
         inside = (x > -0.5) & (y > -0.5) & (x < columns - 0.5) & (y < rows - 0.5)
         return inside & (flow.confidence >= self._settings.confidence) & (self._age < self._settings.max_age)
 
-    def renew(self, valid: Mask) -> None:
+    def advance_age(self, valid: Mask) -> None:
         """Add one frame to the age of the cells of ``valid``; the others start at 0."""
         self._age = np.where(valid, self._age + 1, np.int32(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.culling import Chosen, Units, detailed, highest
+from foveate.pipeline.cascade.culling import UnitIndices, Units, detailed, highest
 from foveate.pipeline.cascade.problem import Problem, Tokens
 
 KEEP = 10  # clusters; more where these hold fewer cells than the budget
@@ -24,18 +24,18 @@ class ClusterFirst:
         In stream memory cells are ranked by the error the reader still has, and clusters by their mean error.
         """
         units = Units(problem, self._merge)
-        lost = units.lost(problem)
-        if lost is None:
+        error = units.reader_error(problem)
+        if error is None:
             chosen, regions, best = units.all, units.means(problem.score), units.means(detailed(problem, 0))
         else:
-            chosen, regions, best = units.lacking(lost, self._min_gain), lost, lost
+            chosen, regions, best = units.with_error(error, self._min_gain), error, error
         label = units.labels(problem.channels["cluster_id"])
         rank = ranks(label[chosen], regions[chosen])
         inside = chosen[rank[label[chosen]] < enough(rank[label[chosen]], units.budget)]
         return units.tokens(highest(best, inside, units.budget))
 
 
-def ranks(label: Chosen, values: NDArray[np.float32]) -> NDArray[np.intp]:
+def ranks(label: UnitIndices, values: NDArray[np.float32]) -> NDArray[np.intp]:
     """Rank of each cluster by the mean value of its units, from 0; int[labels]. Empty clusters come last."""
     count = np.bincount(label)
     mean = np.where(count > 0, np.bincount(label, weights=values) / np.maximum(count, 1), -1.0)

@@ -1,4 +1,4 @@
-"""From tokens to the cells they cover, and back."""
+"""Which cells tokens cover: values of cells to tokens, and of tokens to cells."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Coverage:
         return self._under(np.where(self._geometry.inside, maps, np.int32(beyond)), beyond, np.minimum)
 
     def _under(self, maps: NDArray[Any], fill: int, unite: np.ufunc) -> NDArray[Any]:
-        """[M, K]: the cells under each token, united; what lies off the grid counts as ``fill``."""
+        """[M, K]: the cells under each token, reduced by ``unite``; cells off the grid count as ``fill``."""
         padded = self._padded(maps, fill)
         out = np.empty((len(maps), len(self._cells)), maps.dtype)
         for lod, at in self._groups:

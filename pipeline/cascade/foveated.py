@@ -1,4 +1,4 @@
-"""Detail as the eye spends it: full at the point looked at, less with the distance from it.
+"""Foveated allocation: full detail at the fixation point, less with the distance from it.
 
 Cortical magnification falls with the eccentricity e as M(e) = M0 / (e + e0) (Daniel and Whitteridge 1961; in this form
 Schwartz 1980). Here M is the resolution in samples per pixel, and e the distance in half diagonals of the picture.
@@ -17,22 +17,22 @@ from foveate.pipeline.quadtree import Quadtree
 
 Values = NDArray[np.float64]
 
-_TRIED = 8  # trees, in stream memory
+_TRIED = 8  # trees compared in stream memory
 
 
 class _Splits(NamedTuple):
-    """Every node of LOD top..1, in the order in which a growing M0 splits them: parents come before their children."""
+    """All nodes of LOD top..1, in the order in which a growing M0 splits them: parents before their children."""
 
     place: NDArray[np.intp]  # index among the nodes, from the top down
-    most: int  # how many may be split: M0 does not exceed its setting
-    tokens: NDArray[np.int64]  # units of tokens with none, the first, the first two ... split
+    most: int  # nodes that may be split: M0 is at most that of the settings
+    tokens: NDArray[np.int64]  # tokens, in units, with none, the first, the first two ... split
 
 
 class Foveated:
-    """Tokens of LOD 0 up to the coarsest that the problem has errors of, which must be few enough to tile the picture.
+    """Tokens of LOD 0 up to the coarsest LOD of ``problem.errors``, at which the budget must cover the picture.
 
-    M0 is as large as the budget allows, or as the setting ``m0``. In stream memory, where only some of the tokens are
-    shown, it is that with which these win most of what the reader lacks.
+    M0 is as large as the budget allows, at most ``m0``. In stream memory, where only some tokens are emitted, it is the
+    M0 whose emitted tokens reduce the weighted error of the reader's picture most.
     """
 
     def __init__(self, m0: float | None, e0: float, min_gain: float, merge: int = 1) -> None:
@@ -45,8 +45,8 @@ class Foveated:
         self._top = 0  # LOD of the coarsest tokens
 
     def allocate(self, problem: Problem) -> Tokens:
-        """Fine around the gaze, else the cell most relevant to a query, else the centre; see Strategy."""
-        self._look_at_size(problem.geometry)
+        """Finest at the gaze, else at the cell most relevant to a query, else at the centre; see Strategy."""
+        self._resize(problem.geometry)
         self._top = min(len(problem.errors), len(self._tree.units) - 1)
         splits = self._splits(self._distances(problem))
         budget = problem.budget // self._merge**2
@@ -54,16 +54,16 @@ class Foveated:
         if problem.kept is None:
             leaves = self._leaves(splits, enough)
         else:
-            leaves = self._most_gained(splits, enough, budget, self._gains(problem))
+            leaves = self._best_leaves(splits, enough, budget, self._gains(problem))
         return in_groups(self._nodes(leaves), self._merge, problem.geometry)
 
-    def _look_at_size(self, geometry: Geometry) -> None:
+    def _resize(self, geometry: Geometry) -> None:
         if geometry is not self._geometry:
             self._geometry = geometry
             self._tree = Quadtree(geometry.units(self._merge))
 
     def _distances(self, problem: Problem) -> list[Values]:
-        """Of the nodes of LOD 0..top: from the fixation point to the nearest point of each, in half diagonals."""
+        """Distance of each node of LOD 0..top from the fixation point, in half diagonals; 0 inside the node."""
         width, height = problem.geometry.width, problem.geometry.height
         x, y = fixation(problem)
         found = []
@@ -75,7 +75,7 @@ class Foveated:
         return found
 
     def _splits(self, distance: list[Values]) -> _Splits:
-        """A node of LOD l is too coarse where M(e) exceeds 2**-l, which is where M0 exceeds (e + e0) 2**-l."""
+        """A node of LOD l is split if M(e) exceeds 2**-l, that is if M0 exceeds (e + e0) 2**-l."""
         lods = range(self._top, 0, -1)
         needed = np.concatenate([(distance[lod] + self._e0) / 2**lod for lod in lods])
         units = self._tree.units
@@ -86,15 +86,15 @@ class Foveated:
         roots = np.count_nonzero(units[self._top])
         return _Splits(place, int(np.count_nonzero(needed[place] < self._m0)), np.concatenate([[roots], roots + grown]))
 
-    def _most_gained(self, splits: _Splits, least: int, budget: int, gains: Values) -> list[Mask]:
-        """The ``budget`` best leaves of a tree, none of which gains less than ``min_gain`` per token.
+    def _best_leaves(self, splits: _Splits, least: int, budget: int, gains: Values) -> list[Mask]:
+        """The ``budget`` best leaves of a tree, each with a gain of more than ``min_gain`` per token.
 
-        Of a few trees with at least ``least`` nodes split, it is the one whose best leaves gain most together.
+        Of several trees with at least ``least`` nodes split, the one whose best leaves have the greatest total gain.
         """
         most, best = -1.0, np.zeros(0, np.intp)
-        wins = gains > self._min_gain * self._merge**2
+        worthwhile = gains > self._min_gain * self._merge**2
         for count in np.unique(np.geomspace(least + 1, splits.most + 1, _TRIED).astype(np.int64)) - 1:
-            at = np.flatnonzero(np.concatenate(self._leaves(splits, int(count))) & wins)
+            at = np.flatnonzero(np.concatenate(self._leaves(splits, int(count))) & worthwhile)
             if len(at) > budget:
                 at = at[np.argsort(-gains[at], kind="stable")[:budget]]
             gained = float(gains[at].sum())
@@ -120,7 +120,7 @@ class Foveated:
         return leaves
 
     def _gains(self, problem: Problem) -> Values:
-        """What showing each node takes from the weighted error of what the reader holds, from LOD 0 to the coarsest."""
+        """By how much a token on each node reduces the weighted error of the reader's picture, from LOD 0 on."""
         assert problem.kept is not None
         lost = self._over_nodes(problem.kept * problem.weight)
         left = [np.zeros_like(lost[0])]
@@ -137,7 +137,7 @@ class Foveated:
         return sums
 
     def _nodes(self, leaves: list[Mask]) -> Tokens:
-        """The places of the leaves, in order."""
+        """The leaves as tokens, in order."""
         places = [(row[leaf], column[leaf]) for leaf, (row, column) in zip(leaves, self._tree.places, strict=False)]
         lods = np.arange(len(leaves), dtype=np.uint8).repeat([len(row) for row, _ in places])
         rows, columns = (np.concatenate([place[axis] for place in places]) for axis in (0, 1))
@@ -145,7 +145,7 @@ class Foveated:
 
 
 def fixation(problem: Problem) -> tuple[float, float]:
-    """The point looked at, in pixels: the gaze, else the centre of the cell that a query finds, else the middle."""
+    """The fixation point in pixels: the gaze, else the centre of the cell most relevant to a query, else the centre."""
     if problem.gaze is not None:
         return problem.gaze
     found = problem.participation

@@ -41,11 +41,11 @@ class LinearScorer:
 
     @property
     def channels(self) -> frozenset[str]:
-        """The names of the channels that count."""
+        """Names of the channels whose weight is not 0."""
         return frozenset(name for name, weight in self.weights.items() if weight)
 
     def score(self, channels: Mapping[str, Map]) -> Map:
-        """The score of maps float32[...] of one shape, by name."""
+        """The score, from maps float32[...] of one shape by name."""
         total: Map | np.float32 = np.float32(self.bias)
         for name in sorted(self.channels):
             total = total + np.float32(self.weights[name]) * channels[name]
@@ -60,7 +60,7 @@ def _check_number(what: str, value: object) -> None:
 
 
 def check_weighable(name: str) -> None:
-    """Raise ValueError where ``name`` is no channel, or one that is no quantity."""
+    """Raise ValueError if ``name`` is not a channel, or its values are labels."""
     if name not in BY_NAME:
         raise ValueError(f"{name!r} is not a channel")
     if name == "cluster_id":

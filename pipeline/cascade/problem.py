@@ -42,12 +42,12 @@ class Problem:
     weight: Map  # weight of the squared error in the cell; 0 in the padding
     errors: tuple[Map, ...]  # squared error over the cell when shown at LOD 1, 2 .. the coarsest that may be chosen
     picture_errors: tuple[Map, ...]  # LODs 1 to 4: the same without query prior and residuals
-    kept: Map | None  # squared error of the reader's picture; None: it has seen nothing (memory "frame")
+    kept: Map | None  # squared error of the reader's picture; None: nothing has been shown, or memory is "frame"
     channels: dict[str, Map]
     score: Map
     gaze: tuple[float, float] | None = None  # level-0 pixels; None: no gaze
     participation: Map | None = None  # None without a query
-    debt: float = 0.0  # rate_distortion: share of the most that earlier frames have spent ahead, in [0, 1]; see rate.py
+    debt: float = 0.0  # of rate control, as a share of the greatest, in [0, 1]; see rate.py
 
 
 class Strategy(Protocol):

@@ -4,10 +4,9 @@ For a price per token the best tree is found bottom-up (Chou, Lookabaugh and Gra
 tree-structured source coding and modeling", 1989); the price is the lowest of a fixed list whose tokens fit the budget,
 so that a frame's tokens depend on that frame only.
 
-No tree of as many tokens as that price's, or fewer, leaves less (Everett, "Generalized Lagrange multiplier method",
-1963), so in stream memory none that frame memory would choose. What is then left of the budget is spent on the best
-single steps. The errors of coarse tokens are estimates, see native/leaf_errors.c; those of the reader's picture are
-exact.
+No tree with as many tokens or fewer leaves a smaller error (Everett, "Generalized Lagrange multiplier method", 1963);
+in stream memory that includes every tree that frame memory would choose. Tokens left over refine the tree one step at a
+time. The errors of coarse tokens are estimates, see native/leaf_errors.c; those of the reader's picture are exact.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from foveate.pipeline.spec import errors
 
 UNSEEN = np.float32(errors.UNSEEN)
 
-PER_OCTAVE = 512  # prices between a price and its double
+PER_OCTAVE = 512  # prices per doubling
 LEAST, MOST = -10, 50  # the first and last price as powers of 2; no picture's squared errors add up to the last
 
 
@@ -45,12 +44,12 @@ def first_price(min_gain: float) -> int:
 
 
 def first_price_in_debt(least: int, debt: float) -> int:
-    """Index of the lowest price that may be chosen with a debt, a share of the most, in [0, 1]; see rate.py."""
+    """Index of the lowest price that may be chosen with a debt in [0, 1], a share of the greatest; see rate.py."""
     return min(least + int(OCTAVES * PER_OCTAVE * debt), len(prices()) - 1)
 
 
 class RateDistortion:
-    """Starts the search for the price at the last frame's; this affects the time it takes, not the result."""
+    """The search for the price starts at the last frame's, which affects its time and not its result."""
 
     def __init__(self, min_gain: float, merge: int = 1) -> None:
         self._min_gain = max(min_gain, 2.0**LEAST)

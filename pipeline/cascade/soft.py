@@ -42,7 +42,7 @@ def soft_top_k_gradient(weights: Values, temperature: float, upstream: Values) -
 
 
 def _threshold(scaled: Values, count: int) -> float:
-    """c with sum(sigmoid(scaled - c)) = count, by halving; a hundred halvings leave nothing of any start."""
+    """c with sum(sigmoid(scaled - c)) = count, by bisection; a hundred steps reach float64 precision from any start."""
     reach = np.log(len(scaled)) + 1  # there the sum is surely below 1, or above N - 1
     low, high = float(scaled.min() - reach), float(scaled.max() + reach)
     for _ in range(100):

@@ -22,7 +22,7 @@ _STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
     "foveated": lambda settings: Foveated(settings.m0, settings.e0, settings.min_gain, settings.merge),
     "soft": lambda settings: TopK(one_stage, settings.min_gain, settings.merge),
 }
-_COVERING: Final = frozenset({"rate_distortion", "foveated"})  # with memory "frame"; the others only choose fine tokens
+_COVERING: Final = frozenset({"rate_distortion", "foveated"})  # these use coarse tokens; the others LOD 0 only
 _READS: Final[Mapping[str, frozenset[str]]] = {"cluster_first": frozenset({"cluster_id"})}
 
 

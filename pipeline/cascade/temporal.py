@@ -53,9 +53,9 @@ class Temporal:
         """Reset the cache on a keyframe."""
         self._cache.clear()
 
-    def follow(self, flow: Flow | None) -> Mask:
+    def warp(self, flow: Flow | None) -> Mask:
         """Warp the maps to this frame. Returns bool[grid]: cells whose maps may be reused."""
-        return self._cache.follow(flow)
+        return self._cache.warp(flow)
 
     def apply(self, feedback: FrameFeedback) -> None:
         """Apply the feedback since the last frame. Attention adds up, and decays by a tenth per frame."""
@@ -82,24 +82,24 @@ class Temporal:
             detail = np.float32(0.25) ** tokens.lod.astype(np.float32)
             selected = spread_tokens(tokens, detail, self._geometry)
             maps["fixation"] = FIXATION_KEEP * maps["fixation"] + (1 - FIXATION_KEEP) * selected
-        self._cache.renew(valid)
+        self._cache.advance_age(valid)
 
     def cluster(self, rgb: NDArray[np.uint8]) -> None:
-        """Recompute the clusters from the Grid's colours, uint8[rows, columns, 3]."""
+        """Recompute the clusters from the colours of the cells, uint8[rows, columns, 3]."""
         clusters = dict(zip(_CLUSTER, cluster(rgb), strict=True))
         self._cache.maps |= {name: values for name, values in clusters.items() if name in self._cache.maps}
 
-    def see_depth(self, depth: Map) -> None:
+    def set_depth(self, depth: Map) -> None:
         """Set the depth of the cells, float32[grid]."""
         self._cache.maps["depth"] = depth
 
     @property
-    def clustered(self) -> bool:
+    def uses_clusters(self) -> bool:
         """True where a channel in use comes from the clusters."""
         return self._clustered
 
     @property
-    def deep(self) -> bool:
+    def uses_depth(self) -> bool:
         """True where a channel in use comes from the depth."""
         return "depth" in self._cache.maps
 

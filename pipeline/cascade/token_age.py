@@ -44,7 +44,7 @@ class AgeMaps:
         self._age += 1
 
     def emit(self, tokens: Tokens, coverage: Coverage) -> TokenAges:
-        """Age and freshness of ``tokens``, which are marked as emitted."""
+        """Age and freshness of ``tokens``, whose cells are then marked as emitted."""
         age, settled = coverage.minima(np.stack([self._age, ~self._pending]), _NEVER)
         if coverage.everywhere:
             self._pending[:] = False

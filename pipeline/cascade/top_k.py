@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.culling import Chosen, Units, coarse, detail, detailed, highest
+from foveate.pipeline.cascade.culling import UnitIndices, Units, coarse, detail, detailed, highest
 from foveate.pipeline.cascade.problem import Map, Problem, Tokens
 
 COARSE_KEEP = 2_000
@@ -37,15 +37,15 @@ class TopK:
     def allocate(self, problem: Problem) -> Tokens:
         """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
         units = Units(problem, self._merge)
-        lost = units.lost(problem)
-        if lost is not None:
-            return units.tokens(self._best(lost, units.lacking(lost, self._min_gain), 0, units))
+        error = units.reader_error(problem)
+        if error is not None:
+            return units.tokens(self._best(error, units.with_error(error, self._min_gain), 0, units))
         chosen = units.all
         for values, keep in self._stages(problem):
             chosen = self._best(units.means(values), chosen, keep, units)
         return units.tokens(chosen)
 
-    def _best(self, values: NDArray[np.float32], chosen: Chosen, keep: int, units: Units) -> Chosen:
+    def _best(self, values: NDArray[np.float32], chosen: UnitIndices, keep: int, units: Units) -> UnitIndices:
         """Those of ``chosen`` that pass a stage."""
         if self._share is None:
             return highest(values, chosen, max(keep // units.size, units.budget))
@@ -75,7 +75,7 @@ def one_stage(problem: Problem) -> Iterator[tuple[Map, int]]:
     yield detailed(problem, 0), 0
 
 
-def complexity(values: NDArray[np.float32], units: Chosen, share: float) -> int:
+def complexity(values: NDArray[np.float32], units: UnitIndices, share: float) -> int:
     """The fewest of ``units`` that hold ``share`` of the sum of their values, which are not negative. At least one."""
     held = np.cumsum(np.sort(values[units].astype(np.float64))[::-1])
     if not len(held):

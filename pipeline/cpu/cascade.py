@@ -70,7 +70,7 @@ _AGES = ("embedding_age", "text_age")
 
 
 class _Warped(NamedTuple):
-    valid: Mask  # cells whose warped maps may be reused
+    valid: Mask  # bool[grid]: cells whose warped maps may be reused
     trust: Map  # weight of the warped previous score of a moved cell, in [0, 1]
     flow: Flow | None
 
@@ -212,16 +212,16 @@ class _Cascade:
             self._recompute(state)
             return _Warped(nothing.astype(np.bool_), nothing, None)
         flow = self._flow.search(state.picture, changed)
-        valid = self._temporal.follow(flow)
+        valid = self._temporal.warp(flow)
         return _Warped(valid, nothing if flow is None else flow.confidence * (valid & changed), flow)
 
     def _recompute(self, state: State) -> None:
         """Recompute what is only warped between keyframes: clusters and depth."""
-        if self._temporal.clustered:
+        if self._temporal.uses_clusters:
             self._temporal.cluster(self._grid_rgb(state))
-        if self._temporal.deep and self._plan.depth is not None:
+        if self._temporal.uses_depth and self._plan.depth is not None:
             picture = picture_rgb(state.update.frame)
-            self._temporal.see_depth(depth_of(picture, self._plan.depth, self._geometry))
+            self._temporal.set_depth(depth_of(picture, self._plan.depth, self._geometry))
 
     def _grid_rgb(self, state: State) -> NDArray[np.uint8]:
         return to_rgb(*state.colours, state.update.frame.colour)
@@ -311,7 +311,7 @@ class _Cascade:
         return {"debt": self._rate_control.debt, "price": self._strategy.price}
 
     def _map(self, name: str, state: State, scored: _Scored) -> Map:
-        """One map to hand out, float32[grid]."""
+        """One requested map, float32[grid]."""
         if name == "score":
             return scored.scores.score
         if name == "pass1_score" and scored.first_pass is not None:

@@ -50,7 +50,7 @@ class ReferenceFrame:
 
     def __init__(self) -> None:
         self._planes: Planes | None = None
-        self._own = False  # False: the planes are a frame's, to be copied before the first write
+        self._own = False  # False: the planes belong to a frame and are copied before they are written
 
     def planes(self) -> Planes:
         """The planes as they are now. Valid until the next write."""

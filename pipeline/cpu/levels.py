@@ -19,7 +19,7 @@ from foveate.pipeline.native.levels import Motion, Pyramid, pyramid, write_tiles
 from foveate.pipeline.spec.errors import CHROMA_WEIGHT as CHROMA_WEIGHT
 
 Zeros = Callable[[tuple[int, ...], DTypeLike], NDArray[Any]]
-"""Makes arrays of a shape and dtype, filled with zeros: ``np.zeros``, or where a device can copy to."""
+"""Makes arrays filled with zeros: ``np.zeros``, or in memory that a device can copy to."""
 
 
 class PlanePyramid:
@@ -36,11 +36,11 @@ class PlanePyramid:
         ]
 
     def level(self, level: int) -> NDArray[Any]:
-        """The samples of ``level``, uint8 at the base, else float32; where it is finer than the base, the base."""
+        """The samples of ``level``, uint8 at the base, else float32; for a level finer than the base, the base."""
         return self.pixels if level <= self.base else self.coarse[level - self.base - 1]
 
     def copy_tiles(self, other: PlanePyramid, tiles: Mask) -> None:
-        """Take over ``tiles`` from ``other``, all levels."""
+        """Copy ``tiles`` of all levels from ``other``."""
         for level in range(self.base, TOP_LEVEL + 1):
             copy_tiles(other.level(level), self.level(level), TILE >> level, tiles)
 
@@ -69,16 +69,16 @@ class Levels:
 
     @property
     def weights(self) -> tuple[float, float, float]:
-        """What the squared error of one sample of each plane counts: halved chroma stands for four pixels."""
+        """Weight of the squared error of a sample of each plane; a sample of halved chroma stands for four pixels."""
         chroma = CHROMA_WEIGHT * 4**self.cb.base
         return 1.0, chroma, chroma
 
     def update(self, planes: Planes, written: Mask, motion: Motion | None = None) -> None:
-        """Write the tiles of ``written`` and rebuild exactly what depends on them; note the ``motion`` on the way."""
+        """Write the tiles of ``written`` and rebuild exactly what depends on them; update the ``motion`` map."""
         write_tiles(planes, self.pyramids, self.weights, self.errors, self._geometry, written, motion)
 
     def copy_tiles(self, other: Levels, tiles: Mask) -> None:
-        """Take over ``tiles`` from ``other``: pixels and levels. The errors are taken over whole."""
+        """Copy ``tiles`` of pixels and levels from ``other``, and the errors of all cells."""
         for mine, theirs in zip(self.planes, other.planes, strict=True):
             mine.copy_tiles(theirs, tiles)
         for target, source in zip(self.errors, other.errors, strict=True):

@@ -14,24 +14,24 @@ from foveate.pipeline.settings import ChangeSettings
 from foveate.pipeline.spec.change import NOISE_PER_GREY
 
 MOST: Final = 8.0
-"""Grey values up to which noise raises the threshold."""
+"""Most grey values that noise may raise the threshold to."""
 PER_SQUARE: Final = math.pi / 2 * CELL**2
 """Squared error of a cell whose pixels differ by Gaussian noise, with a mean absolute difference of 1."""
 
 
-def passed(settings: ChangeSettings, level: int) -> float:
-    """Mean absolute difference, in grey values, that is taken for noise of a ``level``: what it adds to a threshold."""
+def noise_tolerance(settings: ChangeSettings, level: int) -> float:
+    """Mean absolute difference, in grey values, up to which two blocks differ by noise of a ``level`` alone."""
     return min(settings.noise * level / NOISE_PER_GREY, MOST)
 
 
 def noise_error(settings: ChangeSettings, level: int) -> np.float32:
     """Squared error of a cell, in 8-bit units, between two pictures that differ by noise of a ``level``."""
-    grey = passed(settings, level)
+    grey = noise_tolerance(settings, level)
     return np.float32(PER_SQUARE * grey * grey)
 
 
 class Noise:
-    """Measured between each frame and the one before; it counts from the next frame on."""
+    """The noise between each frame and the previous one; it applies from the next frame on."""
 
     def __init__(self, geometry: Geometry, settings: ChangeSettings) -> None:
         self._settings = settings
@@ -41,7 +41,7 @@ class Noise:
     @property
     def threshold(self) -> float:
         """Mean absolute difference of a block above which its tile has changed."""
-        return max(self._settings.threshold, passed(self._settings, self.level))
+        return max(self._settings.threshold, noise_tolerance(self._settings, self.level))
 
     def measure(self, luma: Plane, new_scene: bool) -> None:
         """Measure the noise of a frame. The first frame of a scene has nothing to be compared with."""

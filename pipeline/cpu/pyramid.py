@@ -24,18 +24,18 @@ Map = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """What the Cascade reads of one frame. All but ``levels`` is its own copy."""
+    """What the Cascade reads of one frame. Everything but ``levels`` is a copy."""
 
     update: Update
     errors: tuple[Map, ...]  # float32[grid]: squared error over the cell when shown at level 1, 2, 3, 4
     picture: NDArray[np.uint8]  # luma at the flow level
     colours: tuple[Map, Map, Map]  # luma, Cb, Cr of each cell, in 8-bit units
     grid: dict[str, Map]  # channels by name, float32[grid]
-    levels: Levels  # stays as it is while the next ``copies - 1`` frames are written
+    levels: Levels  # unchanged while the next ``copies - 1`` frames are written
 
 
 def pyramid(updates: Iterable[Update], plan: StreamPlan, copies: int) -> Iterator[State]:
-    """Yield one State per Update. With one copy of the levels they must be read before the next State is asked for."""
+    """Yield one State per Update. With one copy of the levels, read them before asking for the next State."""
     engine: _Pyramid | None = None
     for update in updates:
         if engine is None or update.keyframe in ("first", "size"):
@@ -80,7 +80,7 @@ class _Pyramid:
 
 
 def state_of(update: Update, levels: Levels, grid: dict[str, Map], flow_level: int) -> State:
-    """The State of a frame that ``levels`` hold; ``grid`` is its own already."""
+    """The State of the frame in ``levels``; ``grid`` is not copied."""
     luma, cb, cr = (np.array(pyramid.level(TOP_LEVEL), np.float32) for pyramid in levels.planes)
     return State(
         update,

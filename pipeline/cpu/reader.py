@@ -41,7 +41,7 @@ class Reader:
         self._changed = np.zeros(geometry.tiles, np.bool_)  # in the previous frame
 
     def reset(self) -> None:
-        """Forget everything: the reader has seen nothing."""
+        """Clear the picture: nothing has been shown yet."""
         self.seen[:] = False
         self.lod[:] = NEVER_SEEN
         self.error[:] = UNSEEN
@@ -80,9 +80,9 @@ class Reader:
     def with_residuals(self, errors: Sequence[Map]) -> tuple[Map, ...]:
         """``errors`` of LODs 1, 2 ..., float32[grid] each, raised to the residual errors that were measured.
 
-        A residual is the error after a token of the LOD, or of a finer one, was shown. It holds until the cell changes,
-        or until a change in a tile beside it ends, whose samples the enlarged token mixes in. So no token is spent on
-        an error that it would not reduce.
+        A residual is the error left after a token of that LOD, or of a finer one, was shown. It holds until the
+        cell changes, or until a change in a tile beside it ends, because enlarging a token reads neighbouring samples.
+        So no token is spent on an error that it would not reduce.
         """
         least = np.zeros(self._geometry.grid, np.float32)
         found = []
@@ -101,7 +101,7 @@ class Reader:
         return self._peak * self._outdated
 
     def paint(self, levels: Levels, upper: UpperLevels, tokens: Tokens, participation: Map | None = None) -> None:
-        """Show the reader ``tokens``, sampled from ``levels`` and ``upper``.
+        """Paint ``tokens``, sampled from ``levels`` and ``upper``, into the picture.
 
         ``participation`` is that of the frame, float32[grid]; None without a query.
         """

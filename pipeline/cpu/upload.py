@@ -83,7 +83,7 @@ class Uploader:
         return histogram_distance(luma, reference) >= self._settings.cut_histogram
 
 
-_SAMPLES = 65_536  # pixels looked at; a histogram needs no more
+_SAMPLES = 65_536  # pixels that enter a histogram
 
 
 def histogram_distance(luma: Plane, other: Plane) -> float:

@@ -1,7 +1,7 @@
 """Levels coarser than a cell, for the coarsest tokens of large pictures with small budgets.
 
-They are made from level 4 when needed. A sample of level l + 1 is the mean of 2x2 samples of level l, whose last row or
-column is repeated where their number is odd.
+They are computed from level 4 when needed. A sample of level l + 1 is the mean of 2x2 samples of level l, whose last
+row or column is repeated if their number is odd.
 """
 
 from __future__ import annotations

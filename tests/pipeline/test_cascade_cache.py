@@ -22,7 +22,7 @@ def flow(dx=0.0, dy=0.0, confidence=1.0):
 def cache(**settings):
     """One map of each kind, all cells new."""
     made = Cache(SHAPE, ("score",), ("label",), CacheSettings(**settings))
-    made.renew(np.zeros(SHAPE, np.bool_))
+    made.advance_age(np.zeros(SHAPE, np.bool_))
     return made
 
 
@@ -30,7 +30,7 @@ def test_content_comes_from_where_the_flow_points_and_identities_are_not_average
     held = cache()
     columns = np.indices(SHAPE, np.float32)[1]
     held.maps = {"score": columns / 10, "label": columns * 7}
-    held.follow(flow(dx=1.25))
+    held.warp(flow(dx=1.25))
     # Cells 0 to 3 find 1.25 to 4.25; beyond the last column it stands still.
     assert held.maps["score"][2, :4] == pytest.approx([0.125, 0.225, 0.325, 0.425], abs=1e-3)  # 1/32 of a cell
     assert held.maps["label"][2, :4].tolist() == [7, 14, 21, 28]
@@ -51,31 +51,31 @@ def test_content_comes_from_where_the_flow_points_and_identities_are_not_average
 def test_a_cell_whose_origin_lies_outside_is_not_reused(dx, dy, lost):
     expected = np.ones(SHAPE, np.bool_)
     expected[lost] = False
-    assert (cache().follow(flow(dx, dy)) == expected).all()
+    assert (cache().warp(flow(dx, dy)) == expected).all()
 
 
 def test_flow_below_the_confidence_is_not_followed():
     sure = flow()
     sure.confidence[1, 2], sure.confidence[1, 3] = 0.59, 0.61
-    valid = cache(confidence=0.6).follow(sure)
+    valid = cache(confidence=0.6).warp(sure)
     assert np.argwhere(~valid).tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize("moved", [None, flow()])
 def test_a_cell_is_reused_for_so_many_frames(moved):
     held = cache(max_age=3)
-    held.renew(np.arange(24).reshape(SHAPE) != 8)  # one frame old, but for cell (1, 2)
+    held.advance_age(np.arange(24).reshape(SHAPE) != 8)  # one frame old, but for cell (1, 2)
     for oldest in (True, True, False):
-        valid = held.follow(moved)
+        valid = held.warp(moved)
         assert valid[1, 2]
         assert valid[0, 0] == oldest
-        held.renew(np.ones(SHAPE, np.bool_))
+        held.advance_age(np.ones(SHAPE, np.bool_))
 
 
 def test_the_age_moves_along():
     held = cache(max_age=1)
-    held.renew(np.arange(24).reshape(SHAPE) != 8)  # all are too old, but for cell (1, 2)
-    assert np.argwhere(held.follow(flow(dx=-2.0, dy=1.0))).tolist() == [[0, 4]]
+    held.advance_age(np.arange(24).reshape(SHAPE) != 8)  # all are too old, but for cell (1, 2)
+    assert np.argwhere(held.warp(flow(dx=-2.0, dy=1.0))).tolist() == [[0, 4]]
 
 
 def test_nothing_is_left_after_clearing():
@@ -83,7 +83,7 @@ def test_nothing_is_left_after_clearing():
     held.maps["score"] = np.ones(SHAPE, np.float32)
     held.clear()
     assert not held.maps["score"].any()
-    assert not held.follow(None).any()
+    assert not held.warp(None).any()
 
 
 def test_most_of_the_score_is_found_where_most_lies_together_and_never_in_the_padding():
