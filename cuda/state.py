@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.structs import layouts
-from foveate.pipeline.frames import Colour
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.cpu.update import Update
+from foveate.pipeline.frames import Colour, FrameView
+from foveate.pipeline.geometry import TOP_LEVEL, Geometry
 from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.spec.keyframes import Keyframe
 from foveate.pipeline.spec.local_channels import GridChannel
@@ -45,6 +49,12 @@ class PlaneLevels:
         """The samples of ``level``; where it is finer than the base, the base."""
         return self.levels[max(level - self.base, 0)]
 
+    @property
+    def pointers(self) -> tuple[DeviceArray, list[DeviceArray | None]]:
+        """The base, and levels 1 .. 4, None up to the base, as the kernels take them."""
+        base, *coarse = self.levels
+        return base, [*(None for _ in range(TOP_LEVEL - len(coarse))), *coarse]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PixelState:
@@ -73,3 +83,16 @@ class PixelState:
         """Y, Cb and Cr of each cell, float32[grid], in 8-bit units."""
         luma, cb, cr = (plane.levels[-1] for plane in self.planes)
         return luma, cb, cr
+
+
+def update_of(
+    frame: FrameView,
+    geometry: Geometry,
+    state: NDArray[np.void],
+    changed: NDArray[np.uint8],
+    written: NDArray[np.uint8],
+) -> Update:
+    """What the device wrote of ``frame``: FRAME_STATE[1], uint8[tiles] and uint8[tiles], as they were copied."""
+    keyframe = KEYFRAMES[int(state["keyframe"][0])]
+    tiles = changed.astype(np.bool_), written.astype(np.bool_)
+    return Update(frame, geometry, keyframe, *tiles, int(state["noise"][0]))

@@ -12,8 +12,7 @@ from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frame_input import SLOTS
 from foveate.cuda.query.pixel_attributes import PixelAttributes
-from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, PixelState
-from foveate.cuda.updates import update_of
+from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, PixelState, update_of
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.pyramid import State, state_of
 from foveate.pipeline.frames import FrameView

@@ -38,7 +38,7 @@ PIPELINE = (
 
 CUDA = (
     ("driver", "driver"),
-    ("a frame on the device", "frame_input frames patches state updates"),
+    ("a frame on the device", "frame_input frames patches state"),
     ("decoding", "decode"),
     ("pixels", "pixels"),
     ("queries", "query"),

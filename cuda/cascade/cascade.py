@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.cascade.allocate import RateDistortion
 from foveate.cuda.cascade.arrays import MAPS, Arrays, allocate_arrays, allocate_reader
 from foveate.cuda.cascade.carry import Carry
 from foveate.cuda.cascade.clusters import Clusters
-from foveate.cuda.cascade.compare import Compare
 from foveate.cuda.cascade.emit import Emit
 from foveate.cuda.cascade.flow import FlowSearch
 from foveate.cuda.cascade.layout import CONCLUSION
 from foveate.cuda.cascade.maps import Maps
+from foveate.cuda.cascade.rate_distortion import RateDistortion
 from foveate.cuda.cascade.readback import Readback
+from foveate.cuda.cascade.reader import Compare
 from foveate.cuda.cascade.three_stage import ThreeStage
 from foveate.cuda.cascade.upper import UpperLevels
 from foveate.cuda.driver.device import Device, Stream

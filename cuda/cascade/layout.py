@@ -20,7 +20,7 @@ TOKEN: Final = _STRUCTS["Token"]
 COLUMNS: Final = _STRUCTS["Columns"]
 GRID: Final = _STRUCTS["Grid"]
 CONCLUSION: Final = _STRUCTS["Conclusion"]
-RATE: Final = layouts(Path(__file__).with_name("allocate.cu"))["Rate"]
+RATE: Final = layouts(Path(__file__).with_name("rate_distortion.cu"))["Rate"]
 
 
 READ: Final[dict[str, np.dtype[Any]]] = {

@@ -11,7 +11,6 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import MOST_LEVELS, Texture
-from foveate.cuda.pixels.write import plane_pointers
 from foveate.cuda.state import PixelState
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.cpu.stack import gains_of
@@ -49,7 +48,7 @@ def channel_parameters(
         touched=touched,
         touched_count=touched.pointer + rows * columns * touched.dtype.itemsize,
         moved=moved,
-        planes=[plane_pointers(plane) for plane in state.planes],
+        planes=[plane.pointers for plane in state.planes],
         edges=state.channel("edges"),
         edges_inverted=state.channel("edges_inverted"),
         highpass=state.channel("highpass"),

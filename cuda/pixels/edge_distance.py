@@ -13,7 +13,7 @@ _SIDE = 16
 
 
 class EdgeDistance:
-    """Brings the channel edge_distance up to date; the CPU's is pipeline.native.distance.edge_distance."""
+    """Brings the channel edge_distance up to date; the CPU's is pipeline.native.edge_distance."""
 
     def __init__(self, device: Device, state: PixelState) -> None:
         rows, columns = state.geometry.grid

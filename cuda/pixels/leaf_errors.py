@@ -6,7 +6,6 @@ from pathlib import Path
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.program import Program
-from foveate.cuda.pixels.write import plane_pointers
 from foveate.cuda.state import PixelState
 
 _THREADS = 256
@@ -23,7 +22,7 @@ class LeafErrors:
         self._parameters = program.parameters(
             "LeafErrors",
             written=state.written,
-            planes=[plane_pointers(plane) for plane in state.planes],
+            planes=[plane.pointers for plane in state.planes],
             errors=state.errors,
             halved=state.subsampled,
             tile_rows=rows,

@@ -16,7 +16,7 @@ from foveate.cuda.pixels.edge_distance import EdgeDistance
 from foveate.cuda.pixels.layers import Layers
 from foveate.cuda.pixels.layout import LAYERS, stack_levels
 from foveate.cuda.pixels.leaf_errors import LeafErrors
-from foveate.cuda.pixels.write import Write
+from foveate.cuda.pixels.levels import Write
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, PixelState, PlaneLevels
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import Colour

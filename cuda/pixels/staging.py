@@ -43,7 +43,7 @@ class Staging:
         self._grey, self._colour = (
             InputPlanes((first, *others), self._pitches, (1, 1, 1)) for others in ((0, 0), chroma_planes)
         )
-        self._program = Program(Path(__file__).with_name("fetch.cu"), device.architecture)
+        self._program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._kernel = self._program.kernel("fetch_tiles")
         self._before: tuple[Plane, ...] = ()
 

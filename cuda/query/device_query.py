@@ -19,8 +19,7 @@ from foveate.cuda.frame_input import SLOTS
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.query.pixel_attributes import PixelAttributes
 from foveate.cuda.query.relevance import Relevance
-from foveate.cuda.state import PixelState
-from foveate.cuda.updates import update_of
+from foveate.cuda.state import PixelState, update_of
 from foveate.pipeline.attributes.embedder import REGION_ATTRIBUTES
 from foveate.pipeline.attributes.vocabulary import TEXT
 from foveate.pipeline.cascade.cache import Cache

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from foveate.cuda.cascade.allocate import units_inside
 from foveate.cuda.cascade.layout import grid_of, units_of
+from foveate.cuda.cascade.rate_distortion import units_inside
 from foveate.pipeline.geometry import Geometry
 
 

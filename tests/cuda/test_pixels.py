@@ -13,7 +13,7 @@ from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES
 from foveate.pipeline.cpu.pyramid import EDGE_CELL, EDGE_REACH, State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame, Plane
-from foveate.pipeline.native.distance import edge_distance
+from foveate.pipeline.native.edge_distance import edge_distance
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import ChangeSettings, Settings
 

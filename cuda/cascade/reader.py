@@ -1,4 +1,4 @@
-"""How wrong the reader's picture is: launch of compare.cu."""
+"""How wrong the reader's picture is: launch of reader.cu."""
 
 from __future__ import annotations
 

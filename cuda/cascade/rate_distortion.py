@@ -1,4 +1,4 @@
-"""The quadtree with the least weighted squared error: launches of allocate.cu."""
+"""The quadtree with the least weighted squared error: launches of rate_distortion.cu."""
 
 from __future__ import annotations
 

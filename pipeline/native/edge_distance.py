@@ -1,4 +1,4 @@
-"""Calls distance.c: the distance of each cell to the nearest edge cell."""
+"""Calls edge_distance.c: the distance of each cell to the nearest edge cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing the dirty tiles and rebuilding their levels: launch of write.cu."""
+"""Writing the dirty tiles and rebuilding their levels: launch of levels.cu."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.program import Program
-from foveate.cuda.state import PixelState, PlaneLevels
+from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.stack import gains_of
-from foveate.pipeline.geometry import TOP_LEVEL
 
 _THREADS = 256
 _BLOCKS_PER_PROCESSOR = 8  # more would only take turns
@@ -33,7 +32,7 @@ class Write:
             state=state.frame,
             dirty=state.dirty,
             changed=state.changed,
-            planes=[plane_pointers(plane) for plane in state.planes],
+            planes=[plane.pointers for plane in state.planes],
             motion=state.channel("motion"),
             moved=moved,
             inverse_span=1.0 / gains_of(state.colour).span,
@@ -48,9 +47,3 @@ class Write:
     def enqueue(self, stream: Stream) -> None:
         """Write the tiles of ``dirty`` into planes, levels and motion."""
         self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
-
-
-def plane_pointers(plane: PlaneLevels) -> tuple[DeviceArray, list[DeviceArray | None]]:
-    """A plane's base and its levels 1 .. 4, None up to its base: what the kernels' structs hold of it."""
-    base, *coarse = plane.levels
-    return base, [*(None for _ in range(TOP_LEVEL - len(coarse))), *coarse]
