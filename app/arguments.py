@@ -140,7 +140,8 @@ def parsed_settings(
     preset = load_preset(config)
     parsed = parse(flags(preset), arguments, command)
     for name in ("query", "query_image", "maps", "out"):
-        if () in getattr(parsed, name):
+        value = getattr(parsed, name)
+        if isinstance(value, tuple) and () in value:
             raise SettingsError(f"--{name} needs a value behind it, beside SOURCE; see foveate {command} --help")
     if parsed.config != config:
         raise SettingsError(f"write --config with a space or = before its value, {parsed.config!r}")
@@ -176,7 +177,7 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
     if _NO_SOURCE in box:  # perhaps because a flag before it is unknown, which tyro tells where there is one
         box = _asked_of_tyro(target, [_STAND_IN, *arguments], command)[1] or box
     if box:
-        known = spellings(command) if command in ("run", "live") else _parameters(target)
+        known = spellings(command) if command in ("run", "live", "corpus") else _parameters(target)
         raise SettingsError(f"{_one_line(box, known)}; see foveate {command} --help")
     return parsed
 

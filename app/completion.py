@@ -15,7 +15,7 @@ from foveate.app.benchmarks import benchmark
 from foveate.app.doctor import doctor
 from foveate.app.fit_pca import fit_pca
 from foveate.app.fit_scorer import fit
-from foveate.app.flags import live_flags, run_flags
+from foveate.app.flags import corpus_flags, live_flags, run_flags
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.settings import Settings
@@ -52,6 +52,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
     return {
         "run": run_flags(Settings()),
         "live": live_flags(Settings()),
+        "corpus": corpus_flags(Settings()),
         "ask": ask,
         "bench": benchmark([])[0],
         "fit-scorer": fit,

@@ -43,6 +43,30 @@ _ABOUT_LIVE: Final = """Choose the tokens of cameras and network streams, until 
   $ foveate live rtsp://camera/stream --out tokens.jsonl --rotate 1h --web 127.0.0.1:8080
   $ foveate live 0 --duration 10m > tokens.jsonl
   $ foveate live env:DOOR @/etc/foveate/yard --out 'tokens-{}.jsonl'"""
+_ABOUT_CORPUS: Final = """Choose the tokens of many videos, by all processors or by a cluster. Run it again to go on.
+  $ foveate corpus clips/ --out tokens
+  $ foveate corpus s3://bucket/clips --out s3://bucket/tokens --limit 600
+  $ foveate corpus @list.txt --out tokens --ray 10.0.0.1:6379 --ray-gpus 0.25"""
+_CORPUS_SOURCE: Final = (
+    "As for foveate run: a video, a folder, a pattern such as 'clips/*.mp4', or @FILE, which names one source a line; "
+    "also s3://BUCKET/PATH, an object or all videos below it."
+)
+_CORPUS_OUT: Final = (
+    "Where the corpus goes: a folder, or s3://BUCKET/PATH, which needs the extra corpus. What is there already is not "
+    "done again."
+)
+_WORKERS: Final = (
+    "Processes that work at the same time; 0: this one works alone. Default: one for each processor, four for each GPU."
+)
+_RAY: Final = (
+    "Work on a Ray cluster instead: HOST:PORT, auto for the one of which this machine is a node, or local for a new "
+    "one on this machine. Needs the extra ray."
+)
+_RAY_GPUS: Final = "With --ray: the share of a GPU that each worker takes, such as 0.25."
+_SEGMENT: Final = "Split videos into segments of this length, such as 10m. The reader begins anew with each."
+_LIMIT: Final = "Stop a job that takes longer, such as 90s or 1h: it has failed."
+_RETRY: Final = "Also do again what failed before."
+_SHARD: Final = "Do only the I-th of N equal parts of the work, for arrays of jobs: 3/16."
 _LIVE_SOURCE: Final = (
     "A camera's number, /dev/videoN, or an address that begins with rtsp, rtsps, http, https, rtmp, rtmps or udp. "
     "env:NAME and @FILE read the address from an environment variable or a file, to hide its password from other users."
@@ -98,8 +122,8 @@ def spelling(keys: Sequence[str]) -> str:
 
 def spellings(command: str = "run") -> list[str]:
     """All long flags of ``foveate <command>``."""
-    lasting = _lasting() if command == "live" else _of_run()
-    own = ["--" + name.replace("_", "-") for name, _, _ in (*_outputs(), *lasting, *_switches())]
+    flags = {"live": [*_outputs(), *_lasting()], "corpus": _of_corpus()}.get(command, [*_outputs(), *_of_run()])
+    own = ["--" + name.replace("_", "-") for name, _, _ in (*flags, *_switches())]
     return [spelling(keys) for keys, _ in leaves()] + own
 
 
@@ -112,6 +136,11 @@ def run_flags(preset: Settings) -> type[Any]:
 def live_flags(preset: Settings) -> type[Any]:
     """The same for ``foveate live``."""
     return _command("Live", _ABOUT_LIVE, _addresses(_LIVE_SOURCE), [*_outputs(), *_lasting()], preset)
+
+
+def corpus_flags(preset: Settings) -> type[Any]:
+    """The same for ``foveate corpus``."""
+    return _command("Corpus", _ABOUT_CORPUS, _addresses(_CORPUS_SOURCE), _of_corpus(), preset)
 
 
 def _addresses(text: str) -> Flag:
@@ -167,6 +196,20 @@ def _of_run() -> list[Flag]:
         _single("show_channels", str | None, "FILE", _SHOW_CHANNELS, None),
         _single("show_frame", int, "N", _SHOW_FRAME, 0),
         _single("layout", str, "NAME|FILE", _LAYOUT, LAYOUT),
+    ]
+
+
+def _of_corpus() -> list[Flag]:
+    return [
+        _single("out", str | None, "DIR|s3://...", _CORPUS_OUT, None),
+        _single("config", str | None, "FILE", _CONFIG, None),
+        _single("workers", int | None, "N", _WORKERS, None),
+        _single("limit", str | None, "TIME", _LIMIT, None),
+        _switch("retry", _RETRY),
+        _single("segment", str | None, "TIME", _SEGMENT, None),
+        _single("shard", str | None, "I/N", _SHARD, None),
+        _single("ray", str | None, "ADDRESS", _RAY, None),
+        _single("ray_gpus", float, "X", _RAY_GPUS, 0.0),
     ]
 
 

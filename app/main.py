@@ -23,8 +23,9 @@ usage: foveate COMMAND ...
 Chooses the visual tokens of a video for a vision-language model: a fixed budget per frame, spent
 where there is detail, motion or what a query asks for. What has not changed is not computed again.
 
-  run SOURCE      choose the tokens of every frame of a video
+  run SOURCE...   choose the tokens of every frame of a video, or of several
   live SOURCE...  the same for cameras and network streams, with reconnection and a web page
+  corpus SOURCE... --out DIR  choose the tokens of many videos, by many processes or machines
   ask SOURCE "question"  ask a vision-language model about a video, at a fraction of its tokens
   bench FILE...   measure the speed against bare decoding; bench --suite: quality, speed, ablation
   fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
@@ -121,6 +122,16 @@ def _live(arguments: Sequence[str], console: Console) -> int:
     return live(parsed, console)
 
 
+def _corpus(arguments: Sequence[str], console: Console) -> int:
+    from foveate.app.corpus.arguments import corpus_arguments
+
+    parsed = corpus_arguments(arguments, console)
+    _leave_processors_to_the_decoder()
+    from foveate.app.corpus.command import corpus
+
+    return corpus(parsed, console)
+
+
 def _ask(arguments: Sequence[str], console: Console) -> int:
     from foveate.app.addresses import hide_in_title
     from foveate.app.arguments import parse_call
@@ -184,6 +195,7 @@ def _leave_processors_to_the_decoder() -> None:
 COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
     "run": _run,
     "live": _live,
+    "corpus": _corpus,
     "ask": _ask,
     "bench": _bench,
     "fit-scorer": _fit_scorer,

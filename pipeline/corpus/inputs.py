@@ -14,7 +14,7 @@ from foveate.pipeline.corpus.names import Found, Input, input_names
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.small_files import small_text
 from foveate.pipeline.sources.address import exists, is_network, local_files, shown
-from foveate.pipeline.sources.schemes import local
+from foveate.pipeline.sources.schemes import SCHEMES, local, scheme_of
 
 _SUFFIXES: Final = """
     3g2 3gp amv asf avi dv f4v flv gif ivf m1v m2p m2ts m2v m4v mj2 mjpeg mjpg mkv mov mp4 mpeg mpg mts mxf nut ogg ogv
@@ -29,29 +29,35 @@ _PATTERN: Final = re.compile(r"[*?[]")
 _ENDLESS: Final = (stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISCHR, stat.S_ISBLK)
 
 
-def expand(sources: Iterable[str]) -> list[Input]:
+def expand(sources: Iterable[str], buckets: bool = False) -> list[Input]:
     """The single videos that ``sources`` stand for, each once, in natural order of their names.
 
     A source is a file, an address, numbered pictures (``f_%04d.png``), a folder, of which all files with a suffix of
     videos are taken, a pattern (``clips/*.mp4``, ``clips/**/*.mp4``), or ``@FILE``, a file with one source a line. What
-    exists is taken literally. Raises SourceError for a folder or pattern without a file, and what cannot be listed.
+    exists is taken literally. With ``buckets``, a path in a bucket (``s3://...``) stands for all videos below it.
+
+    Raises SourceError for a folder or pattern without a file, and what cannot be listed.
     """
-    return input_names([found for source in sources for found in _found(source)])
+    return input_names([found for source in sources for found in _found(source, buckets)])
 
 
-def _found(source: str) -> Iterator[Found]:
+def _found(source: str, buckets: bool) -> Iterator[Found]:
     if source.startswith(_LIST) and not exists(source):
         for line in _lines(Path(source[1:])):
-            yield _one(line)
+            yield _one(line, buckets)
     else:
-        yield _one(source)
+        yield _one(source, buckets)
 
 
-def _one(source: str) -> Found:
+def _one(source: str, buckets: bool) -> Found:
     if not source:
         raise SourceError("the source's address is empty; give a file or a numbered pattern")
     path = local(source)
     if is_network(path):
+        if buckets and scheme_of(path) not in SCHEMES:
+            from foveate.pipeline.corpus.buckets import objects_at
+
+            return objects_at(path, VIDEOS)
         return Found(None, (path,))
     if Path(path).is_dir():
         return Found(path, tuple(_videos_in(path)))

@@ -22,7 +22,8 @@ class Input(NamedTuple):
     """One video."""
 
     address: str
-    name: str  # its path relative to the inputs' common root; of an address, behind the host's name
+    name: str  # its path relative to the inputs' common root
+    size: int = 0  # bytes; 0 where that is not known without asking
 
 
 class Found(NamedTuple):
@@ -30,6 +31,7 @@ class Found(NamedTuple):
 
     root: str | None  # the folder that names begin in; None for an address: that of the file
     addresses: tuple[str, ...]
+    sizes: tuple[int, ...] = ()  # of each in bytes, where they are known
 
 
 def input_names(found: Sequence[Found]) -> list[Input]:
@@ -40,7 +42,9 @@ def input_names(found: Sequence[Found]) -> list[Input]:
     """
     places: dict[str, Place] = {}
     roots: dict[str, Place] = {}
-    for root, addresses in found:
+    sizes: dict[str, int] = {}
+    for root, addresses, known in found:
+        sizes.update(zip(addresses, known, strict=False))
         for address in addresses:
             host, *_ = places[address] = _place(address)
             begin = _place(address)[:-1] if root is None else _place(root)
@@ -49,7 +53,8 @@ def input_names(found: Sequence[Found]) -> list[Input]:
     for address, place in _once(places):
         named[address] = _name(place, len(roots[place[0]]), len(roots) > 1)
     _refuse_equal(named)
-    return sorted((Input(*pair) for pair in named.items()), key=lambda each: (natural_order(each.name), each.name))
+    inputs = (Input(address, name, sizes.get(address, 0)) for address, name in named.items())
+    return sorted(inputs, key=lambda each: (natural_order(each.name), each.name))
 
 
 def _once(places: dict[str, Place]) -> Iterator[tuple[str, Place]]:

@@ -67,8 +67,7 @@ class ParquetRows:
 
     def add(self, selection: Selection) -> None:
         """Keep one row, and write the row group when it is full. Raises OSError."""
-        values = {name: _value(selection, name) for name in (*_FRAME_TYPES, *_TOKEN_TYPES)}
-        self._pending.append({**self._first, **values})
+        self._pending.append({**self._first, **frame_row(selection)})
         if len(self._pending) >= ROWS_PER_GROUP:
             self._write_group()
 
@@ -158,6 +157,11 @@ def _schema(arrow: ModuleType, header: Header, first: Mapping[str, str | int]) -
     fields += [(name, getattr(arrow, kind)()) for name, kind in _FRAME_TYPES.items()]
     fields += [(name, arrow.list_(getattr(arrow, kind)())) for name, kind in _TOKEN_TYPES.items()]
     return arrow.schema(fields, metadata={"foveate": header_json(header)})
+
+
+def frame_row(selection: Selection) -> dict[str, Any]:
+    """The values of one frame, by their columns."""
+    return {name: _value(selection, name) for name in (*_FRAME_TYPES, *_TOKEN_TYPES)}
 
 
 def _value(selection: Selection, name: str) -> Any:

@@ -15,7 +15,7 @@ from foveate.pipeline.sources.remote.feed import RemoteFeed
 from foveate.pipeline.sources.schemes import local, may_end, may_last, refusal
 from foveate.pipeline.sources.video import VideoSource
 
-__all__ = ["open_source"]
+__all__ = ["length_of", "open_source"]
 
 _PLAIN = LiveSettings()
 
@@ -35,6 +35,18 @@ def open_source(address: str, settings: SourceSettings, network: LiveSettings = 
     except BaseException:
         feed.close()
         raise
+
+
+def length_of(address: str, settings: SourceSettings, network: LiveSettings = _PLAIN) -> float | None:
+    """Seconds from the first picture to the end of the last, as the header tells; None where it does not.
+
+    Raises as open_source does.
+    """
+    feed = _feed(address, settings, network, Damage(), shown(address))
+    try:
+        return feed.length
+    finally:
+        feed.close()
 
 
 def _feed(address: str, settings: SourceSettings, network: LiveSettings, damage: Damage, name: str) -> FileFeed:

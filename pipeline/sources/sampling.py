@@ -82,6 +82,10 @@ def sampling_of(settings: SourceSettings, length: float | None, name: str) -> Sa
     return Sampling(start or 0.0, math.inf if end is None else end, settings.fps, settings.every or 1)
 
 
+class NothingShownError(SourceError):
+    """Pictures can be decoded, and none of them is looked at."""
+
+
 def nothing_shown(sampling: Sampling) -> str:
     """Why nothing is looked at, where pictures can be decoded."""
     return f"there is no frame at {sampling.start:g} s or later; give an earlier start"

@@ -15,7 +15,7 @@ from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.decoding import Cancellable, FileFeed, FrameDecoder, next_feed
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
-from foveate.pipeline.sources.sampling import Decision, Sampling, nothing_shown, sampling_of
+from foveate.pipeline.sources.sampling import Decision, NothingShownError, Sampling, nothing_shown, sampling_of
 from foveate.pipeline.sources.skipping import Skipper
 
 
@@ -44,7 +44,7 @@ class VideoSource:
         self._chosen = self._all(ahead) if sampling.is_everything else self._sampled(ahead, sampling)
         decision = next(self._chosen, None)
         if decision is None:
-            raise SourceError(f"{name}: {nothing_shown(sampling)}")
+            raise NothingShownError(f"{name}: {nothing_shown(sampling)}")
         first = self._reader.read(decision.picture.item)
         start = None if self.origin is None else float(self.origin * feed.time_base)
         opening = Opening(decision.picture.item, first, start, lone, skipped)

@@ -10,7 +10,7 @@ import pytest
 
 from foveate.app.main import main
 
-COMMANDS = ("run", "live", "ask", "bench", "fit-scorer", "doctor", "fit-pca", "completion")
+COMMANDS = ("run", "live", "corpus", "ask", "bench", "fit-scorer", "doctor", "fit-pca", "completion")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 from foveate.app.arguments import parse_call, run_arguments
 from foveate.app.ask.arguments import ask
 from foveate.app.console import Console
+from foveate.app.corpus.arguments import corpus_arguments
 from foveate.app.live.arguments import live_arguments
 from foveate.app.main import COMMANDS
 from tests.docs.pages import PAGES, ROOT, blocks
@@ -86,6 +87,8 @@ def test_a_command_line_is_understood(
     command, *rest = (word.replace("@/etc/foveate/yard", f"@{tmp_path}/yard") for word in words)
     if command == "run":
         assert run_arguments(rest).addresses
+    elif command == "corpus":
+        assert corpus_arguments(rest, Console()).addresses
     elif command == "live":
         live_arguments(rest, Console())
     elif command == "ask":

@@ -1,0 +1,1 @@
+"""``foveate corpus``: many videos, by many processes or machines."""

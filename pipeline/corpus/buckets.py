@@ -1,0 +1,88 @@
+"""Buckets: Amazon S3, what speaks its protocol, and whatever else fsspec knows."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import PurePosixPath
+from typing import IO, Any, Final
+
+from foveate.pipeline.corpus.names import Found
+from foveate.pipeline.errors import SettingsError, SourceError, one_line
+from foveate.pipeline.extras import install_command
+from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.schemes import scheme_of
+
+_S3_OPTIONS: Final = {
+    "use_listings_cache": False,
+    "config_kwargs": {"connect_timeout": 3, "read_timeout": 20, "retries": {"max_attempts": 2}},
+}
+_MISSING: Final = {"s3": "s3fs", "s3a": "s3fs"}  # schemes and the package of the extra that speaks them
+_PATTERN: Final = re.compile(r"[*?[]")
+
+
+def file_system(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it. Raises SettingsError where nothing speaks its scheme."""
+    scheme = scheme_of(address)
+    if find_spec("fsspec") is None or (scheme in _MISSING and find_spec("s3fs") is None):
+        raise SettingsError(f"{shown(address)}: {scheme}:// needs fsspec and s3fs: {install_command('corpus')}")
+    from fsspec.core import url_to_fs
+
+    try:
+        files, path = url_to_fs(address, **(_S3_OPTIONS if scheme in _MISSING else {}))
+    except ImportError as error:
+        raise SettingsError(f"{shown(address)}: {one_line(error)}") from error
+    except ValueError as error:
+        raise SettingsError(f"{shown(address)}: {one_line(error)}; give a folder, or s3://BUCKET/PATH") from error
+    return files, str(path)
+
+
+def objects_at(address: str, suffixes: frozenset[str]) -> Found:
+    """An object, the objects that a pattern matches, or all below a path whose names end as ``suffixes`` say.
+
+    Raises SourceError where there is none, or it cannot be listed.
+    """
+    files, path = file_system(address)
+    begin = _PATTERN.search(path)
+    try:
+        held: dict[str, Any] = files.glob(path, detail=True) if begin else files.find(path, detail=True)
+    except (OSError, RuntimeError) as error:
+        raise SourceError(f"{shown(address)}: {reason_of(error)}") from error
+    wanted = {
+        str(files.unstrip_protocol(name)): int(about.get("size") or 0)
+        for name, about in held.items()
+        if about.get("type") != "directory" and (begin or name == path or _suffix(name) in suffixes)
+    }
+    if not wanted:
+        raise SourceError(f"{shown(address)}: there is no video there; check bucket and path")
+    root = path[: begin.start()].rpartition("/")[0] if begin else path.rpartition("/")[0] if path in held else path
+    return Found(str(files.unstrip_protocol(root)), tuple(wanted), tuple(wanted.values()))
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
+@contextlib.contextmanager
+def opened(address: str) -> Iterator[IO[bytes]]:
+    """A video in a bucket, as a binary file. Raises SourceError, also for what fails while it is read."""
+    files, path = file_system(address)
+    try:
+        with files.open(path, "rb") as file:
+            yield file
+    except (OSError, RuntimeError) as error:
+        raise SourceError(f"{shown(address)}: {reason_of(error)}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """What a store says, in one line, and what to do."""
+    kind = type(error).__name__
+    if kind in ("NoCredentialsError", "PartialCredentialsError"):
+        return "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write ~/.aws/credentials"
+    if isinstance(error, PermissionError):
+        return f"permission denied ({one_line(error)}); use other credentials, or another place"
+    if isinstance(error, FileNotFoundError):
+        return f"there is no such bucket or object ({one_line(error)})"
+    return one_line(error)

@@ -1,0 +1,104 @@
+"""A store in a folder of this machine, or of a file system that several machines share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Final
+
+from foveate.pipeline.sinks.destination import cannot_write
+
+_PARTS: Final = "_parts"  # files that are being written: HOST.PID.RANDOM
+_PART: Final = re.compile(r"(.+)\.(\d+)\.[0-9a-f]+")
+
+
+class FolderStore:
+    """See Store. A file is written in the folder ``_parts``, and moved to its name."""
+
+    def __init__(self, path: str) -> None:
+        self._root = Path(path)
+        self._parts = self._root / _PARTS
+
+    def prepare(self) -> None:
+        """See Store."""
+        try:
+            self._parts.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self._root, error) from error
+        self.sweep()
+
+    def sweep(self) -> None:
+        """See Store."""
+        for name in self.names(_PARTS):
+            if _is_abandoned(name):
+                self.remove(f"{_PARTS}/{name}")
+
+    def read(self, name: str) -> bytes | None:
+        """See Store."""
+        with self._told(name), contextlib.suppress(FileNotFoundError):
+            return (self._root / name).read_bytes()
+        return None
+
+    def read_all(self, folder: str) -> Mapping[str, bytes]:
+        """See Store."""
+        with self._told(folder):
+            return {name: (self._root / folder / name).read_bytes() for name in self.names(folder)}
+
+    def names(self, folder: str) -> set[str]:
+        """See Store."""
+        with self._told(folder), contextlib.suppress(FileNotFoundError):
+            return {path.name for path in (self._root / folder).iterdir()}
+        return set()
+
+    def write(self, name: str, content: bytes) -> None:
+        """See Store."""
+        with self.whole(name) as file, self._told(name):
+            file.write(content)
+
+    @contextlib.contextmanager
+    def whole(self, name: str) -> Iterator[IO[bytes]]:
+        """See Store."""
+        part = self._parts / f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(8)}"
+        try:
+            with self._told(name):
+                file = part.open("wb")
+            with file:
+                yield file
+                with self._told(name):
+                    file.flush()
+                    os.fsync(file.fileno())
+            with self._told(name):
+                (self._root / name).parent.mkdir(exist_ok=True)
+                part.replace(self._root / name)
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """See Store."""
+        with self._told(name):
+            (self._root / name).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise cannot_write(self._root / name, error) from error
+
+
+def _is_abandoned(part: str) -> bool:
+    """Whether the process that wrote a part ran on this machine and is gone."""
+    named = _PART.fullmatch(part)
+    if named is None or named[1] != socket.gethostname():
+        return False
+    try:
+        state = Path(f"/proc/{named[2]}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"  # it has ended, and its parent has not looked

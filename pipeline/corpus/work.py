@@ -1,0 +1,117 @@
+"""One job, from the video to the ledger. Whoever does it, the same job gives the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+
+from foveate.pipeline.corpus.frame_files import FrameFile
+from foveate.pipeline.corpus.jobs import Job, Outcome, Task
+from foveate.pipeline.corpus.ledger import FRAMES, Ledger
+from foveate.pipeline.corpus.segments import segment_settings
+from foveate.pipeline.corpus.store import open_store
+from foveate.pipeline.errors import EngineError, FoveateError, SettingsError, SinkError, SourceError, one_line
+from foveate.pipeline.frames import Damage
+from foveate.pipeline.live.target import is_live
+from foveate.pipeline.settings import Settings
+from foveate.pipeline.sources import length_of
+from foveate.pipeline.sources.address import Named, is_network
+from foveate.pipeline.sources.file_objects import FileObject
+from foveate.pipeline.sources.sampling import NothingShownError
+from foveate.pipeline.sources.schemes import SCHEMES, may_end, scheme_of
+from foveate.pipeline.stream import open_stream
+
+ENDING: Final = (SettingsError, EngineError, SinkError)
+"""What is not wrong with a video: no other job could be done either."""
+_MOST_SEGMENTS: Final = 99_999
+
+
+class Workplace:
+    """Does jobs of one task, one at a time."""
+
+    def __init__(self, task: Task) -> None:
+        """Raises SettingsError for a store of an unknown scheme."""
+        self._task = task
+        self._store = open_store(task.store)
+        self._ledger = Ledger(self._store)
+
+    def attempt(self, job: Job) -> Outcome:
+        """Do a job, and write what became of it into the ledger. Raises nothing that one can go on after."""
+        try:
+            outcome = self._attempt(job)
+            self._ledger.keep(outcome)
+        except ENDING as error:
+            return Outcome(job.key, job.video, job.segment, "stop", str(error), error=type(error).__name__)
+        return outcome
+
+    def _attempt(self, job: Job) -> Outcome:
+        try:
+            return self._measured(job) if job.measures else self._selected(job)
+        except ENDING:
+            raise
+        except FoveateError as error:
+            return failed(job, str(error))
+        except Exception as error:  # noqa: BLE001 - of one video, whatever it is
+            return failed(job, f"{job.shown}: {type(error).__name__}: {one_line(error)}")
+
+    def _measured(self, job: Job) -> Outcome:
+        """How many segments a video has; where nothing tells its length, one."""
+        assert self._task.segment is not None, "nothing is to be split"
+        with source_of(job) as source:
+            seconds = length_of(source, self._task.settings.source, self._task.settings.live)
+        count = 1 if seconds is None else min(max(math.ceil(seconds / self._task.segment), 1), _MOST_SEGMENTS)
+        return Outcome(job.key, job.video, None, "done", segments=count)
+
+    def _selected(self, job: Job) -> Outcome:
+        """Write the frames of a job; of a segment without any, none."""
+        with source_of(job) as source:
+            try:
+                settings = segment_settings(source, job, self._task)
+            except NothingShownError:
+                return Outcome(job.key, job.video, job.segment, "done")
+            return self._written(source, job, settings)
+
+    def _written(self, source: str, job: Job, settings: Settings) -> Outcome:
+        name = f"{FRAMES}/{job.key}{self._task.suffix}"
+        frames = tokens = 0
+        with self._store.whole(name) as file:
+            sink = FrameFile(job, self._task, file, name)
+            with open_stream(source, settings, sinks=[sink], expect="file") as stream:
+                for selection in stream:
+                    frames, tokens = frames + 1, tokens + len(selection)
+        lost = told(stream.damage)
+        return Outcome(job.key, job.video, job.segment, "done", "", frames, tokens, lost, name, sink.bytes, sink.sha256)
+
+
+@contextlib.contextmanager
+def source_of(job: Job) -> Iterator[str]:
+    """What the video is opened by, which is shown as the user gave it; from a bucket it is copied.
+
+    Raises SourceError, also for live sources.
+    """
+    if is_live(job.address) and not may_end(job.address):
+        raise SourceError(f"{job.shown} is a live source; give it to foveate live")
+    with contextlib.ExitStack() as kept:
+        if is_network(job.address) and scheme_of(job.address) not in SCHEMES:
+            from foveate.pipeline.corpus.buckets import opened
+
+            yield kept.enter_context(closing(FileObject(kept.enter_context(opened(job.address)), job.shown))).path
+            return
+        kept.enter_context(closing(Named(job.address, job.shown)))
+        yield job.address
+
+
+def failed(job: Job, reason: str) -> Outcome:
+    """The outcome of a job that failed."""
+    return Outcome(job.key, job.video, job.segment, "failed", " ".join(reason.split()))
+
+
+def told(damage: Damage) -> str:
+    """What was lost, in one line; empty where nothing was."""
+    if not damage.frames and not damage.messages:
+        return ""
+    first = f" ({damage.messages[0]})" if damage.messages else ""
+    return f"{damage.frames} pictures or packets could not be decoded{first}"
