@@ -19,23 +19,31 @@ _ARGUMENTS_AT = 45  # of the fields of /proc/self/stat behind the name: arg_star
 
 def resolved(address: str) -> str:
     """The address itself, or that in the variable or the file that it names. Raises SettingsError."""
+    found = all_resolved(address)
+    if len(found) > 1:
+        raise SettingsError(f"{address.removeprefix(_FILE)} must hold one line, an address")
+    return found[0]
+
+
+def all_resolved(address: str) -> tuple[str, ...]:
+    """The same of a file that may hold several addresses, one on each line; there is one at least."""
     if address.startswith(_ENVIRONMENT):
         name = address.removeprefix(_ENVIRONMENT)
         found = os.environ.get(name, "").strip()
         if not found:
             raise SettingsError(f"the environment variable {name!r} holds no address; set it")
-        return found
-    if address.startswith(_FILE):
-        path = Path(address.removeprefix(_FILE))
-        try:
-            found = small_text(path).strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise SettingsError(f"the address in {path} cannot be read: {reason}") from None
-        if not found or "\n" in found:
-            raise SettingsError(f"{path} must hold one line, an address")
-        return found
-    return address
+        return (found,)
+    if not address.startswith(_FILE):
+        return (address,)
+    path = Path(address.removeprefix(_FILE))
+    try:
+        lines = tuple(filter(None, map(str.strip, small_text(path).splitlines())))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"the address in {path} cannot be read: {reason}") from None
+    if not lines:
+        raise SettingsError(f"{path} holds no address; write one on each line")
+    return lines
 
 
 def hide_in_title(addresses: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foveate.app.addresses import hide_in_title, resolved
+from foveate.app.addresses import all_resolved, hide_in_title
 from foveate.app.arguments import parsed_settings
 from foveate.app.console import Console
 from foveate.app.flags import live_flags
@@ -56,7 +56,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
     """Parse what follows ``foveate live``. Raises SettingsError, SourceError; SystemExit(0) after the help."""
     parsed, settings = parsed_settings(live_flags, arguments, "live")
     hide_in_title(arguments)
-    addresses = tuple(map(resolved, parsed.addresses))
+    addresses = tuple(address for each in parsed.addresses for address in all_resolved(each))
     for address in addresses:
         console.learn(address)
         if not address.strip():

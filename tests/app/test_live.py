@@ -18,6 +18,8 @@ import pyarrow.parquet
 import pytest
 
 from foveate.app.addresses import resolved
+from foveate.app.console import Console
+from foveate.app.live.arguments import live_arguments
 from foveate.app.live.group import end_workers
 from foveate.app.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError
@@ -219,6 +221,18 @@ def test_an_address_from_the_environment_or_a_file(monkeypatch: pytest.MonkeyPat
     for wrong in ("env:NOTHING_OF_THE_KIND", f"@{tmp_path}/none", f"@{tmp_path}"):
         with pytest.raises(SettingsError):
             resolved(wrong)
+
+
+def test_a_file_may_hold_several_addresses(tmp_path: Path) -> None:
+    file, empty = tmp_path / "cameras", tmp_path / "empty"
+    file.write_text("rtsp://u:p@yard/1\n\n  rtsp://u:p@door/1\n")
+    empty.write_text("\n")
+    parsed = live_arguments(["0", f"@{file}", "-o", "{}.jsonl"], Console())
+    assert parsed.addresses == ("0", "rtsp://u:p@yard/1", "rtsp://u:p@door/1")
+    with pytest.raises(SettingsError, match="must hold one line"):
+        resolved(f"@{file}")
+    with pytest.raises(SettingsError, match="holds no address"):
+        live_arguments([f"@{empty}"], Console())
 
 
 def test_several_sources_at_once(foveate: Any, mjpeg: Any, tmp_path: Path) -> None:
