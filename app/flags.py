@@ -69,8 +69,8 @@ _RETRY: Final = "Also do again what failed before."
 _SHARD: Final = "Do only the I-th of N equal parts of the work, for arrays of jobs: 3/16."
 _LIVE_SOURCE: Final = (
     "A camera's number, /dev/videoN, or an address that begins with rtsp, rtsps, http, https, rtmp, rtmps or udp. "
-    "env:NAME and @FILE read the address from an environment variable or a file, to hide its password from other users; "
-    "a file may hold several, one on each line."
+    "env:NAME and @FILE read the address from an environment variable or a file, to hide its password from other "
+    "users. A file may hold several, one on each line."
 )
 _ROTATE: Final = (
     "Start a new file at this size or age: 100MB, 1h, 1d. Each file is complete. Default: Parquet every hour, others "
