@@ -16,11 +16,10 @@ from typing import Any, Final
 
 from foveate.app.console import Console
 from foveate.app.live.group import SourceGroup
-from foveate.app.live.messages import Answer, Ask, End, Figures, Job
+from foveate.app.live.messages import BEAT, Answer, Ask, End, Figures, Job
 from foveate.app.signals import Interruption
 from foveate.pipeline.exits import leave
 
-_BEAT: Final = 0.5  # seconds between Figures
 _ANSWERING: Final = 4  # threads
 _FAREWELL: Final = 1.5  # seconds that sources get to end where nobody says how long
 
@@ -54,7 +53,7 @@ class _Child:
         due = 0.0
         while self._group.alive:
             if time.monotonic() >= due:
-                due = time.monotonic() + _BEAT
+                due = time.monotonic() + BEAT
                 self._group.check()
                 self._tell()
             if self._parent.poll(max(0.0, due - time.monotonic())):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from foveate.app.live.arguments import LiveArguments
 from foveate.app.live.latency import Histogram
 from foveate.app.live.report import Report
+
+BEAT: Final = 0.5  # seconds between the Figures of a process
+SILENT: Final = 5.0  # seconds without Figures, after which a process counts as stalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """From a process, twice a second and at its end: how its sources fare, in the order of their numbers."""
+    """From a process, every BEAT and at its end: how its sources fare, in the order of their numbers."""
 
     reports: tuple[Report, ...]
     statuses: tuple[tuple[dict[str, Any], Histogram], ...]  # without a page none

@@ -19,7 +19,7 @@ from typing import Any, Final
 from foveate.app.console import Console
 from foveate.app.live.arguments import LiveArguments
 from foveate.app.live.latency import Histogram
-from foveate.app.live.messages import Answer, Ask, End, Figures, Job
+from foveate.app.live.messages import SILENT, Answer, Ask, End, Figures, Job
 from foveate.app.live.report import Report
 from foveate.app.web.remote import RemoteSource
 from foveate.pipeline.engine import gpu_count
@@ -33,7 +33,7 @@ _SOON: Final = 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class Heard:
     """The latest Figures, and when they came, by time.monotonic()."""
 
     figures: Figures
@@ -49,7 +49,7 @@ class SourceProcess:
         self.numbers = tuple(numbers)
         self.earlier: dict[int, Report] = {}  # what processes that were killed had done
         self.earlier_latencies: dict[int, Histogram] = {}  # the same, where there is a page
-        self.heard: _Heard | None = None  # of the present process
+        self.heard: Heard | None = None  # of the present process
         self._arguments, self._console, self._ended = arguments, console, ended
         self._backoff = Backoff(arguments.settings.live.retry_pause)
         self._process: subprocess.Popen[bytes] | None = None
@@ -132,6 +132,9 @@ class SourceProcess:
 
         Raises ValueError where that does, and where the process does not answer.
         """
+        heard = self.heard
+        if heard is None or time.monotonic() - heard.at > SILENT:
+            raise ValueError("the source's process does not answer")
         key, future = next(self._keys), Future[Any]()
         self._asked[key] = future
         self._send(Ask(key, number, method, arguments))
@@ -157,7 +160,7 @@ class SourceProcess:
             while True:
                 message = pipe.recv()
                 if isinstance(message, Figures):
-                    self.heard = _Heard(message, time.monotonic())
+                    self.heard = Heard(message, time.monotonic())
                 elif isinstance(message, Answer) and (future := self._asked.pop(message.key, None)) is not None:
                     if message.refusal is None:
                         future.set_result(message.value)

@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from foveate.app.live.latency import Histogram
+from foveate.app.live.messages import SILENT
 
 if TYPE_CHECKING:
     from foveate.app.live.processes import SourceProcess
 
-_SILENT: Final = 5.0  # seconds without figures, after which a process counts as stalled
 _COUNTS: Final = {name: name for name in ("received", "dropped", "skipped", "damaged", "connections", "tokens")} | {
     "records": "frames"
 }
@@ -92,5 +92,5 @@ class RemoteSource:
         for name in ("for", "age"):
             if status[name] is not None:
                 status[name] = round(status[name] + since, 3)
-        if since > _SILENT and status["state"] == "streaming":
+        if since > SILENT and status["state"] == "streaming":
             status |= {"state": "stalled", "reason": "its process does not answer", "fps": 0.0}

@@ -26,7 +26,7 @@ from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.settings import Settings
+from foveate.pipeline.settings import LiveSettings, Settings
 from foveate.pipeline.stream import Stream
 from foveate.pipeline.timing import percentile
 
@@ -51,7 +51,7 @@ def gpu_live(
     check_least(1, streams=streams, seconds=seconds)
     check_least(0, processes=processes)
     width, height = map(int, size.split("x"))
-    settings = Settings(engine=engine)
+    settings = Settings(engine=engine, live=LiveSettings(connect_timeout=_OPENING))
     record: dict[str, Any] = {**origin(), "command": "gpu_live", "streams": streams, "seconds": seconds, "size": size}
     record |= {"engine": engine, "rate": _RATE, "processes": processes or -(-streams // _EACH)}
     if engine == "cuda":

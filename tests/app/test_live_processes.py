@@ -131,6 +131,28 @@ def test_one_page_over_all_and_a_process_that_is_killed(start: Any, mjpeg: Any, 
     assert not any(running(pid) for pid in (first, second))
 
 
+def test_a_process_that_hangs_holds_up_nothing(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    """Its sources count as stalled, until it goes on."""
+    cameras = Cameras(start, mjpeg, tmp_path, "--web", "127.0.0.1:0")
+    wait_for(lambda: "the page is at" in cameras.log)
+    wait_for(lambda: cameras.get("healthz")[0] == 200)
+    first, _ = children(cameras.process.pid)
+
+    def states() -> list[tuple[str, str]]:
+        return [(each["state"], each["reason"]) for each in json.loads(cameras.get("status")[1])["sources"]]
+
+    os.kill(first, signal.SIGSTOP)
+    try:
+        wait_for(lambda: states()[:2] == [("stalled", "its process does not answer")] * 2)
+        assert states()[2:] == [("streaming", "")] * 2
+        assert cameras.get("stills/0")[0] == 204
+        assert cameras.post("controls/0", {"budget": 7}) == (422, "the source's process does not answer\n")
+        assert cameras.get("stills/2")[0] == 200
+    finally:
+        os.kill(first, signal.SIGCONT)
+    wait_for(lambda: states() == [("streaming", "")] * 4)
+
+
 def test_all_ends_when_the_time_is_over(start: Any, mjpeg: Any, tmp_path: Path) -> None:
     cameras = Cameras(start, mjpeg, tmp_path, "--duration", "6s")
     assert cameras.process.wait(30) == 0, cameras.log

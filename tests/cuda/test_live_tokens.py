@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from foveate.bench.speed.paced import PacedFeed, open_paced
+from foveate.pipeline import open_stream
+from foveate.pipeline.errors import EngineError
 from foveate.pipeline.settings import Settings
 from tests.bench.speed.test_paced import check_tokens, clip  # noqa: F401 - a fixture
 
@@ -26,3 +28,8 @@ def test_a_frame_does_not_wait_for_the_next_one(clip: Path) -> None:  # noqa: F8
         assert stream.info.decoded_on_cpu is None
         latencies = sorted(selection.extras["latency"] for selection in islice(stream, 20))
     assert latencies[10] < 0.05
+
+
+def test_a_gpu_that_is_not_there(clip: Path) -> None:  # noqa: F811
+    with pytest.raises(EngineError, match=r"device must be at most \d+, the number of the last GPU, got 200"):
+        open_stream(str(clip), engine="cuda", device=200)
