@@ -6,6 +6,7 @@ python -m foveate.bench.gpu.live sample_videos/bunny.mp4 --streams 100 --seconds
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import tempfile
 import threading
@@ -86,6 +87,7 @@ def measured(clip: Path, settings: Settings, streams: int, processes: int, secon
         results = [_answer(child, seconds + _OPENING) for child in children]
     ages = sorted(age for result in results for age in result["ages"])
     latencies = sorted(latency for result in results for latency in result["latencies"])
+    waits = sorted(wait for result in results for wait in result["waits"])
     received, dropped = (sum(result[name] for result in results) for name in ("received", "dropped"))
     return {
         "fps": len(ages) / seconds,
@@ -95,8 +97,16 @@ def measured(clip: Path, settings: Settings, streams: int, processes: int, secon
         "dropped_share": dropped / max(1, received),
         **{f"age_p{percent}_ms": 1000 * percentile(ages, percent) for percent in (50, 99)},
         **{f"latency_p{percent}_ms": 1000 * percentile(latencies, percent) for percent in (50, 99)},
+        **{f"decoding_p{percent}_ms": 1000 * percentile(waits, percent) for percent in (50, 99)},
         "cores": sum(result["cpu"] for result in results) / seconds,
+        "threads_ms": _per_frame([result["threads"] for result in results], len(ages)),
     }
+
+
+def _per_frame(processes: Sequence[dict[str, float]], frames: int) -> dict[str, float]:
+    """Processor time in milliseconds of each kind of thread, over all processes."""
+    names = sorted({name for threads in processes for name in threads})
+    return {name: 1000 * sum(threads.get(name, 0.0) for threads in processes) / max(1, frames) for name in names}
 
 
 @contextmanager
@@ -141,6 +151,7 @@ class _Camera:
     phase: float  # seconds by which its pictures come later than those of the first camera
     frames: int = 0
     ages: list[float] = field(default_factory=list)  # seconds from when a packet was due to its tokens
+    waits: list[float] = field(default_factory=list)  # the part of these up to the decoded picture
     latencies: list[float] = field(default_factory=list)  # seconds from a decoded picture to its tokens
     needs_patches = False
     needs_heat = False
@@ -168,7 +179,9 @@ class _Camera:
         """Note a frame's times."""
         assert self._feed is not None
         self.frames += 1
-        self.ages.append(time.monotonic() - self._feed.begin - selection.time)
+        age = time.monotonic() - self._feed.begin - selection.time
+        self.ages.append(age)
+        self.waits.append(age - selection.extras["latency"])
         self.latencies.append(selection.extras["latency"])
 
     def close(self) -> None:
@@ -193,7 +206,7 @@ def _child(parent: Connection, clip: Path, settings: Settings, places: Sequence[
     """``places``: of each camera among all, 0 to 1: neither its pictures nor its keyframes fall on those of others."""
     cameras = [_Camera(clip, _staggered(settings, place), place / _RATE) for place in places]
     for camera in cameras:
-        threading.Thread(target=camera.run, daemon=True).start()
+        threading.Thread(target=camera.run, name="camera", daemon=True).start()
     while any(camera.frames < _WARM and camera.error is None for camera in cameras):
         time.sleep(0.1)
     problems = [camera.problem for camera in cameras if camera.problem is not None]
@@ -211,22 +224,35 @@ def _staggered(settings: Settings, place: float) -> Settings:
 
 def _window(cameras: Sequence[_Camera], seconds: int) -> dict[str, Any] | str:
     for camera in cameras:
-        camera.ages, camera.latencies = [], []
-    before, used = [camera.counts() for camera in cameras], _processor_time()
+        camera.ages, camera.waits, camera.latencies = [], [], []
+    before, used, threads = [camera.counts() for camera in cameras], _processor_time(), _thread_times()
     time.sleep(seconds)
-    kept = [(camera.ages, camera.latencies) for camera in cameras]
+    kept = [(camera.ages, camera.waits, camera.latencies) for camera in cameras]
+    spent_by = {name: value - threads.get(name, 0.0) for name, value in _thread_times().items()}
     after, spent = [camera.counts() for camera in cameras], _processor_time() - used
     problems = [camera.problem for camera in cameras if camera.problem is not None]
     if problems:
         return problems[0]
     changes = [(now[0] - then[0], now[1] - then[1]) for then, now in zip(before, after, strict=True)]
     return {
-        "ages": [age for ages, _ in kept for age in ages],
-        "latencies": [latency for _, latencies in kept for latency in latencies],
+        "ages": [age for ages, _, _ in kept for age in ages],
+        "waits": [wait for _, waits, _ in kept for wait in waits],
+        "latencies": [latency for _, _, latencies in kept for latency in latencies],
         "received": sum(received for received, _ in changes),
         "dropped": sum(dropped for _, dropped in changes),
         "cpu": spent,
+        "threads": spent_by,
     }
+
+
+def _thread_times() -> dict[str, float]:
+    """Seconds of processor time of all threads of the same name so far. Linux only."""
+    times: dict[str, float] = {}
+    for thread in threading.enumerate():
+        stat = Path(f"/proc/self/task/{thread.native_id}/stat")
+        user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+        times[thread.name] = times.get(thread.name, 0.0) + (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return times
 
 
 def _processor_time() -> float:
