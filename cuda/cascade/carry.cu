@@ -2,8 +2,8 @@
 //
 // One thread per cell, unit by unit in the order of the quadtrees, so that the weighted errors of a node's cells are
 // summed where they are made, in the order of pruning.c. Where the frame rests, only the cells' ages move on.
-// Results equal pipeline/cascade/scores.py, cache.py and ledger.py bit for bit, given the same flow and channels, except
-// that a map warped between cells may differ in its last bits.
+// Results equal pipeline/cascade/scores.py, cache.py and ledger.py bit for bit, given the same flow and channels,
+// except that a map warped between cells may differ in its last bits.
 #include "picture.cuh"
 #include "spec/carried_maps.h"
 #include "spec/errors.h"
@@ -21,46 +21,46 @@ const int THREADS = 256;
 struct Carry {
     const FrameState* frame;
     Choice* choice;
-    const u8* changed;          // [tiles]
-    const float* fine;          // luma of the flow level, now
-    const float* coarse;        // luma of level 4, now
-    float* fine_before;         // for the next frame's search
+    const u8* changed;    // [tiles]
+    const float* fine;    // luma of the flow level, now
+    const float* coarse;  // luma of level 4, now
+    float* fine_before;   // for the next frame's search
     float* coarse_before;
-    float* flow;                // [3][cells]: dx, dy and confidence
-    float* maps;                // [MAPS][turns][cells]; SINCE holds whole numbers
-    const float* channels;      // [7][cells]
-    const float* eccentricity;  // [cells]
-    const float* bump;          // [cells]: the gaze fed in, else zeros
-    const float* paid;          // [cells]: the attention fed in, else zeros
-    const int* gazing;          // other than 0 where there is a gaze
-    float* gaze;                // [cells]
-    float* attention_before;    // [cells]
-    int* age;                   // [cells]: frames since the cell's pixels changed
-    u8* pending;                // [cells]: no token was emitted there since
-    float* scores;              // [3][cells]: final score, information, perspective
-    const float* errors;        // [4][cells], of levels 1..4
-    const float* reader_error;  // [cells]: of what the reader holds; null: it holds nothing
-    const u8* seen;             // [cells]: 1 + the LOD at which the reader saw the cell last; 0: never
-    const float* residual;      // [levels][cells]: error after a token of LOD 1, 2 ... was shown; null: no reader
-    float* peak;                // [cells]: the greatest participation since the reader saw the cell last
-    const float* participation; // [cells]; null: there is no query
-    float* kept;                // [units]: weighted error of no token
-    float* leaf1;               // [nodes of level 1]: weighted error of one token
-    float* leaf2;               // [nodes of level 2]
-    float* leaf3;               // [nodes of level 2]: their share of a level-3 leaf's error
-    float* leaf4;               // the same for level 4
-    const float* cells[3];      // Y, Cb, Cr of level TOP_LEVEL; these and all below are for the levels above it
-    const float* samples[3];    // of those levels, see upper.cu
-    float* shares;              // [levels][blocks]: weighted error of one token, over the block's cells
-    float* sums;                // [roots and nodes above TOP_LEVEL]
-    float* upper;               // [nodes above TOP_LEVEL]: weighted error of one token
+    float* flow;                 // [3][cells]: dx, dy and confidence
+    float* maps;                 // [MAPS][turns][cells]; SINCE holds whole numbers
+    const float* channels;       // [7][cells]
+    const float* eccentricity;   // [cells]
+    const float* bump;           // [cells]: the gaze fed in, else zeros
+    const float* paid;           // [cells]: the attention fed in, else zeros
+    const int* gazing;           // other than 0 where there is a gaze
+    float* gaze;                 // [cells]
+    float* attention_before;     // [cells]
+    int* age;                    // [cells]: frames since the cell's pixels changed
+    u8* pending;                 // [cells]: no token was emitted there since
+    float* scores;               // [3][cells]: final score, information, perspective
+    const float* errors;         // [4][cells], of levels 1..4
+    const float* reader_error;   // [cells]: of what the reader holds; null: it holds nothing
+    const u8* seen;              // [cells]: 1 + the LOD at which the reader saw the cell last; 0: never
+    const float* residual;       // [levels][cells]: error after a token of LOD 1, 2 ... was shown; null: no reader
+    float* peak;                 // [cells]: the greatest participation since the reader saw the cell last
+    const float* participation;  // [cells]; null: there is no query
+    float* kept;                 // [units]: weighted error of no token
+    float* leaf1;                // [nodes of level 1]: weighted error of one token
+    float* leaf2;                // [nodes of level 2]
+    float* leaf3;                // [nodes of level 2]: their share of a level-3 leaf's error
+    float* leaf4;                // the same for level 4
+    const float* cells[3];       // Y, Cb, Cr of level TOP_LEVEL; these and all below are for the levels above it
+    const float* samples[3];     // of those levels, see upper.cu
+    float* shares;               // [levels][blocks]: weighted error of one token, over the block's cells
+    float* sums;                 // [roots and nodes above TOP_LEVEL]
+    float* upper;                // [nodes above TOP_LEVEL]: weighted error of one token
     Grid grid;
-    int given;                  // 1: the flow of all cells is given; 0: that of changed cells was searched
-    int side;                   // samples of the flow level along a cell
-    int caches;                 // 0: every frame is scored alone
-    int scored;                 // the score makes a cell's weight: 0 never, 1 always, 2 where there is a gaze; else it is 1
+    int given;   // 1: the flow of all cells is given; 0: that of changed cells was searched
+    int side;    // samples of the flow level along a cell
+    int caches;  // 0: every frame is scored alone
+    int scored;  // the score makes a cell's weight: 0 never, 1 always, 2 where there is a gaze; else it is 1
     int max_age;
-    int turned;                 // 1: the query is another one, which the scores before did not answer
+    int turned;  // 1: the query is another one, which the scores before did not answer
     float confidence, blend, floor;
 };
 
@@ -71,9 +71,10 @@ struct Cell {
     int changed;
 };
 
-// How a cell's errors are weighted.
+// How a cell's errors are weighted, see pipeline/cascade/query_prior.py. Without a query `hidden` and `ignored` are 0,
+// and `stale` is 1.
 struct ErrorWeights {
-    float weight, hidden, ignored, stale;  // see pipeline/cascade/query_prior.py; without a query 0, 0 and 1 but for weight
+    float weight, hidden, ignored, stale;
 };
 
 struct Warped {
@@ -180,10 +181,7 @@ __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
 }
 
 // How far a cell matches the query.
-__device__ inline float match_of(float participation)
-{
-    return fminf(participation / FULL_MATCH, 1.0f);
-}
+__device__ inline float match_of(float participation) { return fminf(participation / FULL_MATCH, 1.0f); }
 
 // Weight of an error by the cell's participation.
 __device__ inline float error_weight(float participation)
@@ -225,7 +223,8 @@ __device__ inline float hidden_share(int lod)
 }
 
 // The cell's error at a level above 0 with the query prior; it is at least `residual`, see pipeline/cpu/reader.py.
-__device__ inline float error_with_prior(const Carry& p, float error, float residual, int level, const ErrorWeights& weights)
+__device__ inline float error_with_prior(const Carry& p, float error, float residual, int level,
+                                         const ErrorWeights& weights)
 {
     error = fmaxf(error, residual);
     return p.participation ? fmaxf(error - weights.ignored, 0.0f) + weights.hidden * hidden_share(level) : error;
@@ -238,7 +237,8 @@ __device__ inline float residual_at(const Carry& p, const Cell& cell, int level,
 }
 
 // The cell's error at a level; at level 0, that of what the reader holds.
-__device__ inline float error_of(const Carry& p, const Cell& cell, int level, float residual, const ErrorWeights& weights)
+__device__ inline float error_of(const Carry& p, const Cell& cell, int level, float residual,
+                                 const ErrorWeights& weights)
 {
     if (level) return error_with_prior(p, p.errors[(level - 1) * cell.count + cell.index], residual, level, weights);
     if (!p.reader_error) return UNSEEN;
@@ -262,14 +262,14 @@ __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, co
     float participation = p.participation ? p.participation[cell.index] : 0.0f;
     float wanted = distance < 1.0f || cell.changed || participation > 0.0f ? 1.0f : 0.0f;
     float detail = fmaxf(channel[EDGES * cell.count], channel[EDGES_INVERTED * cell.count]);
-    float information = (INFORMATION_EDGES * detail + INFORMATION_HIGHPASS * channel[HIGHPASS * cell.count]) +
-                        INFORMATION_DISTANCE * (1.0f - distance);
+    float information = (INFORMATION_EDGES * detail + INFORMATION_HIGHPASS * channel[HIGHPASS * cell.count])
+                        + INFORMATION_DISTANCE * (1.0f - distance);
     float pull = PERSPECTIVE_SALIENCY * saliency + PERSPECTIVE_MOTION * channel[MOTION * cell.count];
     float perspective = pull * (1.0f - ECCENTRICITY_LOSS * p.eccentricity[cell.index]);
     information *= wanted;
     perspective *= wanted;
-    float score = p.participation ? focused(information, perspective, participation)
-                                  : 0.5f * (information + perspective);
+    float score =
+        p.participation ? focused(information, perspective, participation) : 0.5f * (information + perspective);
     float trust = warped.valid && cell.changed && !p.turned ? warped.confidence : 0.0f;
     score += trust * p.blend * (warped.maps[PREV_RELEVANCE] - score);
     remember(p, 1 - from, cell, warped, score, saliency);
@@ -429,8 +429,7 @@ extern "C" __global__ void __launch_bounds__(1024) sum_upper(const __grid_consta
     if (p.frame->rests) return;
     for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {
         const float* shares = p.shares + (level - TOP_LEVEL - 1) * blocks;
-        for (int i = threadIdx.x; i < grid.roots; i += blockDim.x)
-            p.sums[i] = over_root(shares + each * i, each);
+        for (int i = threadIdx.x; i < grid.roots; i += blockDim.x) p.sums[i] = over_root(shares + each * i, each);
         const float* from = p.sums;
         float* to = p.sums + grid.roots;
         for (int above = TOP_LEVEL + 1; above <= level; above++) {
@@ -442,7 +441,8 @@ extern "C" __global__ void __launch_bounds__(1024) sum_upper(const __grid_consta
                 float children[4];
                 for (int k = 0; k < 4; k++) {
                     int row = 2 * (i / columns) + k / 2, column = 2 * (i % columns) + k % 2;
-                    children[k] = row < rows_below && column < columns_below ? from[row * columns_below + column] : 0.0f;
+                    children[k] =
+                        row < rows_below && column < columns_below ? from[row * columns_below + column] : 0.0f;
                 }
                 to[i] = over_four(children);
             }

@@ -1,8 +1,8 @@
 // What the Cascade's kernels share: quadtree places, warp sums, the record of a frame's tokens. Mirrors layout.py.
 //
 // Units are cells, or whole groups of merge x merge cells. A quadtree root spans 16 x 16 units. Nodes of a level are
-// numbered in Morton order, root by root: the children of node n are 4n .. 4n + 3, in reading order. Where the budget is
-// smaller than the number of roots there are levels above TOP_LEVEL, whose nodes are numbered row by row.
+// numbered in Morton order, root by root: the children of node n are 4n .. 4n + 3, in reading order. Where the budget
+// is smaller than the number of roots there are levels above TOP_LEVEL, whose nodes are numbered row by row.
 #pragma once
 
 #include "spec/geometry.h"
@@ -59,7 +59,7 @@ struct Grid {
     int merge;                        // cells along a unit: 1, 2 or 3
     int unit_rows, unit_columns;      // units with any cell inside
     int roots, root_rows, root_columns;
-    int top;                          // level of the coarsest tokens: TOP_LEVEL, or above
+    int top;  // level of the coarsest tokens: TOP_LEVEL, or above
 };
 
 struct Place {
@@ -92,12 +92,9 @@ __device__ inline int node_at(int level, int row, int column, int root_columns)
     return ((((row >> depth) * root_columns) + (column >> depth)) << (2 * depth)) + code;
 }
 
-// Where each cell has a thread, a unit has 1, 4 or 16 of them, rows of 1, 2 or 4. With merge = 3 seven of the 16 idle, so
-// that no unit crosses warps.
-__device__ inline int threads_of_unit(const Grid& grid)
-{
-    return 1 << 2 * (grid.merge - 1);
-}
+// Where each cell has a thread, a unit has 1, 4 or 16 of them, rows of 1, 2 or 4. With merge = 3 seven of the 16 idle,
+// so that no unit crosses warps.
+__device__ inline int threads_of_unit(const Grid& grid) { return 1 << 2 * (grid.merge - 1); }
 
 // Units inside the picture under the node of a level.
 __device__ inline int units_under(const Grid& grid, int level, int node)
@@ -109,12 +106,10 @@ __device__ inline int units_under(const Grid& grid, int level, int node)
 }
 
 // Rows and columns of a level above TOP_LEVEL, of samples or of nodes: each is half of the one below, rounded up.
-__device__ inline int upper_length(int length, int level)
-{
-    return ((length - 1) >> (level - TOP_LEVEL)) + 1;
-}
+__device__ inline int upper_length(int length, int level) { return ((length - 1) >> (level - TOP_LEVEL)) + 1; }
 
-// Where a level above TOP_LEVEL begins in an array that holds all of them, from TOP_LEVEL + 1 on; `rows` and `columns` are TOP_LEVEL's.
+// Where a level above TOP_LEVEL begins in an array that holds all of them, from TOP_LEVEL + 1 on; `rows` and `columns`
+// are TOP_LEVEL's.
 __device__ inline int upper_start(int rows, int columns, int level)
 {
     int start = 0;
@@ -122,8 +117,8 @@ __device__ inline int upper_start(int rows, int columns, int level)
     return start;
 }
 
-// Writes the unit at (row, column) of a level, the index-th: a token, or the tokens of a group row by row. What would lie
-// wholly outside the picture repeats its neighbour in the group.
+// Writes the unit at (row, column) of a level, the index-th: a token, or the tokens of a group row by row. What would
+// lie wholly outside the picture repeats its neighbour in the group.
 __device__ inline void write_unit(const Grid& grid, Token* tokens, int index, int level, int row, int column)
 {
     int each = grid.merge * grid.merge;
@@ -137,10 +132,7 @@ __device__ inline void write_unit(const Grid& grid, Token* tokens, int index, in
 }
 
 // Sum over four children, in their order.
-__device__ inline float over_four(const float* values)
-{
-    return ((values[0] + values[1]) + values[2]) + values[3];
-}
+__device__ inline float over_four(const float* values) { return ((values[0] + values[1]) + values[2]) + values[3]; }
 
 __device__ inline float warp_sum(float value)
 {

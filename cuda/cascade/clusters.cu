@@ -1,12 +1,12 @@
 // Superpixels of the Grid on keyframes: SLIC on Lab + position with a fixed number of iterations, as
 // pipeline/cascade/clusters.py. Each cell looks at all centres.
 //
-// Blocks share the cells. Sums over a cluster of cells are whole numbers, so they do not depend on the order of threads,
-// nor on how many blocks there are.
+// Blocks share the cells. Sums over a cluster of cells are whole numbers, so they do not depend on the order of
+// threads, nor on how many blocks there are.
 #include "cascade.cuh"
 #include "spec/clusters.h"
 
-const int FEATURES = 5;        // L, a, b, row and column
+const int FEATURES = 5;  // L, a, b, row and column
 const int THREADS = 1024;
 #if __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200  // those of consumers have no clusters of blocks
 const int BLOCKS = 8;  // of a thread block cluster: they run together, and read each other's shared memory
@@ -27,9 +27,9 @@ struct Clusters {
     float* size[2];           // cells in the cluster / cells in the Grid
     const int* seeds;         // [count]: cells on a lattice
     int count, rows, columns;
-    float fixed;              // features are summed in this fraction: the sum over all cells fits an int
-    float unit;               // of place: how much one cell counts, in units of Lab
-    float half_diagonal;      // cells
+    float fixed;          // features are summed in this fraction: the sum over all cells fits an int
+    float unit;           // of place: how much one cell counts, in units of Lab
+    float half_diagonal;  // cells
     float matrix[9], shift[3];
 };
 

@@ -1,15 +1,15 @@
 // Gives every token its scores and age, paints it into the reader's picture, and samples its pixels.
 //
-// One block of 16 x 16 threads per token and slice of rows; slice 0 does all but the painting. Tokens of one frame do not
-// overlap, so no two blocks write the same cell or pixel; where tokens of a group repeat each other, the first one's block
-// does all of them. Where the frame rests, the last frame's tokens grow older.
-// Results equal pipeline/cascade/coverage.py, token_age.py, pipeline/cpu/reader.py and sampling.py.
+// One block of 16 x 16 threads per token and slice of rows; slice 0 does all but the painting. Tokens of one frame do
+// not overlap, so no two blocks write the same cell or pixel; where tokens of a group repeat each other, the first
+// one's block does all of them. Where the frame rests, the last frame's tokens grow older. Results equal
+// pipeline/cascade/coverage.py, token_age.py, pipeline/cpu/reader.py and sampling.py.
 #include "cascade.cuh"
 #include "spec/memory.h"
 #include "spec/tokens.h"
 
-const int SIDE = PATCH;         // samples along a token's patch
-const int ONCE = 1 << 30;      // a step beyond everything: the loop is run once at most
+const int SIDE = PATCH;                       // samples along a token's patch
+const int ONCE = 1 << 30;                     // a step beyond everything: the loop is run once at most
 const float FIXATING = 1.0f - FIXATION_KEEP;  // share of this frame in the fixation map
 const int NEVER = 0x7fffffff;
 
@@ -19,30 +19,27 @@ struct Emit {
     Header* header;
     Columns columns;
     const Token* tokens;
-    const float* scores;       // [3][cells]
+    const float* scores;         // [3][cells]
     const float* participation;  // [cells]; null: there is no query
-    const int* age;            // [cells]
-    u8* pending;               // [cells]
-    float* fixation[2];        // [cells], by turn: already faded
-    const u8* pixels[3];       // Y, Cb, Cr of the texture's base
-    const float* levels[3][4]; // of levels 1..4; null where the base is coarser
-    const float* upper[3];     // of the levels above TOP_LEVEL, see upper.cu
-    u8* reader[3];             // the reader's picture over the span; null: it keeps nothing
-    u8* seen;                  // [cells]: PAINTED, and 1 + the LOD of the token; 0: none was ever given there
-    float* peak;               // [cells]: the greatest participation since; this frame's is the first
-    u8* stale;                 // [tiles]
-    u8* patches;               // [tokens][16][16][3], RGB; null: not asked for
+    const int* age;              // [cells]
+    u8* pending;                 // [cells]
+    float* fixation[2];          // [cells], by turn: already faded
+    const u8* pixels[3];         // Y, Cb, Cr of the texture's base
+    const float* levels[3][4];   // of levels 1..4; null where the base is coarser
+    const float* upper[3];       // of the levels above TOP_LEVEL, see upper.cu
+    u8* reader[3];               // the reader's picture over the span; null: it keeps nothing
+    u8* seen;                    // [cells]: PAINTED, and 1 + the LOD of the token; 0: none was ever given there
+    float* peak;                 // [cells]: the greatest participation since; this frame's is the first
+    u8* stale;                   // [tiles]
+    u8* patches;                 // [tokens][16][16][3], RGB; null: not asked for
     Grid grid;
-    int base[3];               // level of each plane's base
-    int span_columns;          // cells along a row of the reader's picture
-    float matrix[9], shift[3]; // R'G'B' = matrix * (Y, Cb, Cr) + shift, in 8-bit units
+    int base[3];                // level of each plane's base
+    int span_columns;           // cells along a row of the reader's picture
+    float matrix[9], shift[3];  // R'G'B' = matrix * (Y, Cb, Cr) + shift, in 8-bit units
 };
 
 // Cells of [start, start + side) that hold any pixel.
-__device__ inline int overlap(int start, int side, int inside)
-{
-    return min(max(inside - start, 0), side);
-}
+__device__ inline int overlap(int start, int side, int inside) { return min(max(inside - start, 0), side); }
 
 // Sum or least value over the block of 256 threads; known to thread 0.
 __device__ inline float block_total(float value, float* partial)
@@ -82,8 +79,8 @@ __device__ inline int repeats_of(const Emit& p, const Token& token, int index)
     return repeats;
 }
 
-// The cells under a token, by each thread every 16th of every 16th row. UPPER: there may be tokens above TOP_LEVEL; else each
-// thread has one cell at most.
+// The cells under a token, by each thread every 16th of every 16th row. UPPER: there may be tokens above TOP_LEVEL;
+// else each thread has one cell at most.
 struct Under {
     int top, left, rows, columns;  // in cells; those off the grid are cut off
 };
@@ -123,7 +120,8 @@ template <int UPPER> __device__ inline void describe(const Emit& p, const Token&
     fresh = __syncthreads_or(fresh);
     if (threadIdx.x) return;
     int side = 1 << token.lod;
-    int count = overlap(token.row * side, side, grid.inside_rows) * overlap(token.column * side, side, grid.inside_columns);
+    int count =
+        overlap(token.row * side, side, grid.inside_rows) * overlap(token.column * side, side, grid.inside_columns);
     float weight = (float)max(count, 1);
     const Columns& columns = p.columns;
     for (int left = repeats; left; left &= left - 1) {
@@ -183,9 +181,10 @@ __device__ inline float enlarged(const Plane& plane, int level, int factor, int 
     float y = ((float)row + 0.5f) / (float)factor - 0.5f, x = ((float)column + 0.5f) / (float)factor - 0.5f;
     int top = (int)floorf(y), left = (int)floorf(x);
     float down = y - (float)top, across = x - (float)left;
-    float upper = sample_of<UPPER>(plane, level, top, left) * (1.0f - across) + sample_of<UPPER>(plane, level, top, left + 1) * across;
-    float lower =
-        sample_of<UPPER>(plane, level, top + 1, left) * (1.0f - across) + sample_of<UPPER>(plane, level, top + 1, left + 1) * across;
+    float upper = sample_of<UPPER>(plane, level, top, left) * (1.0f - across)
+                  + sample_of<UPPER>(plane, level, top, left + 1) * across;
+    float lower = sample_of<UPPER>(plane, level, top + 1, left) * (1.0f - across)
+                  + sample_of<UPPER>(plane, level, top + 1, left + 1) * across;
     return upper * (1.0f - down) + lower * down;
 }
 
@@ -247,10 +246,7 @@ template <int UPPER> __device__ inline void mark(const Emit& p, const Token& tok
         }
 }
 
-__device__ inline u8 to_byte(float value)
-{
-    return (u8)fminf(fmaxf(rintf(value), 0.0f), 255.0f);
-}
+__device__ inline u8 to_byte(float value) { return (u8)fminf(fmaxf(rintf(value), 0.0f), 255.0f); }
 
 // One pixel of the token's patch per thread, also for those that repeat the token.
 template <int UPPER>
@@ -261,7 +257,8 @@ __device__ inline void sample_patch(const Emit& p, const Token& token, int index
     for (int i = 0; i < 3; i++) {
         Plane plane = plane_of(p, i);
         int row = token.row * SIDE + y, column = token.column * SIDE + x;
-        value[i] = token.lod >= plane.base ? sample_of<UPPER>(plane, token.lod, row, column) : enlarged<UPPER>(plane, plane.base, 2, row, column);
+        value[i] = token.lod >= plane.base ? sample_of<UPPER>(plane, token.lod, row, column)
+                                           : enlarged<UPPER>(plane, plane.base, 2, row, column);
     }
     for (int left = repeats; left; left &= left - 1) {
         u8* out = p.patches + 3 * ((index + __ffs(left) - 1) * SIDE * SIDE + threadIdx.x);

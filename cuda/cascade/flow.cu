@@ -1,6 +1,7 @@
-// Dense inverse search of the changed cells, one patch per cell, by one warp (after Kroeger et al., "Fast optical flow using
-// dense inverse search", 2016, section 2.1): the gradient is taken once, in the new picture, and the patch is followed into
-// the old one. First on level 4, where a patch spans 128 pixels, then on the flow level. See flow_reference.py.
+// Dense inverse search of the changed cells, one patch per cell, by one warp (after Kroeger et al., "Fast optical flow
+// using dense inverse search", 2016, section 2.1): the gradient is taken once, in the new picture, and the patch is
+// followed into the old one. First on level 4, where a patch spans 128 pixels, then on the flow level. See
+// flow_reference.py.
 //
 // A block takes the four cells of a written tile; on keyframes nothing is searched.
 #include "picture.cuh"
@@ -10,14 +11,14 @@ static_assert(PATCH * PATCH == 2 * WARP, "each lane has two samples of a patch")
 
 struct Flow {
     const FrameState* frame;
-    const int* dirty;            // [frame.dirty_count]: tiles written
-    const float* fine;           // luma of the flow level, now
-    const float* coarse;         // luma of level 4, now
-    const float* fine_before;    // the same of the frame before
+    const int* dirty;          // [frame.dirty_count]: tiles written
+    const float* fine;         // luma of the flow level, now
+    const float* coarse;       // luma of level 4, now
+    const float* fine_before;  // the same of the frame before
     const float* coarse_before;
-    float* flow;                 // [3][cells]: dx, dy in cells, and confidence
-    int rows, columns;           // cells
-    int side;                    // samples of the flow level along a cell
+    float* flow;        // [3][cells]: dx, dy in cells, and confidence
+    int rows, columns;  // cells
+    int side;           // samples of the flow level along a cell
 };
 
 struct Motion {
@@ -32,8 +33,8 @@ __device__ inline Place patch_place(int top, int left, int lane, int k)
     return place;
 }
 
-// Follows the patch at (top, left) of `now` into `before`, from `start` on. A search that strays farther than the patch is
-// wide is given up.
+// Follows the patch at (top, left) of `now` into `before`, from `start` on. A search that strays farther than the patch
+// is wide is given up.
 __device__ inline Motion descend(const Picture& now, const Picture& before, int top, int left, Motion start, int lane)
 {
     float value[2], across[2], down[2];
@@ -78,7 +79,8 @@ __device__ inline Motion descend(const Picture& now, const Picture& before, int 
 }
 
 // Sum of squared differences of the patch, for `motion`.
-__device__ inline float patch_error(const Picture& now, const Picture& before, int top, int left, Motion motion, int lane)
+__device__ inline float patch_error(const Picture& now, const Picture& before, int top, int left, Motion motion,
+                                    int lane)
 {
     float sum = 0.0f;
     for (int k = 0; k < 2; k++) {

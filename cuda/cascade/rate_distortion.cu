@@ -23,26 +23,26 @@ struct Rate {
 struct Allocate {
     Conclusion conclusion;
     const float* prices;  // the lattice, ascending
-    const float* kept;    // [units]: weighted error of no token; null, for the kernel's parts: every unit must be covered
+    const float* kept;    // [units]: weighted error of no token; null inside the kernel: every unit must be covered
     const float* leaf1;   // [nodes of level 1]: weighted error of one token
     const float* leaf2;   // [nodes of level 2]
     const float* leaf3;   // [nodes of level 2]: shares, see carry.cu
     const float* leaf4;
-    const u8* units;      // [nodes of level 1]: units inside the picture
-    float* leaves;        // [nodes of level 3, then of level 4]: their whole errors, written at the end
-    const float* upper;   // [nodes above TOP_LEVEL]: weighted error of one token
-    u8* state;            // enum State of all nodes in the order of tokens, the top level first, row by row; see level_start
-    int* counts;          // [blocks][TRIED]
-    float* upper_costs;   // [blocks][TRIED][roots and nodes above TOP_LEVEL]
-    int* upper_tokens;    // the same
+    const u8* units;     // [nodes of level 1]: units inside the picture
+    float* leaves;       // [nodes of level 3, then of level 4]: their whole errors, written at the end
+    const float* upper;  // [nodes above TOP_LEVEL]: weighted error of one token
+    u8* state;           // enum State of all nodes, the top level first, each row by row; see level_start
+    int* counts;         // [blocks][TRIED]
+    float* upper_costs;  // [blocks][TRIED][roots and nodes above TOP_LEVEL]
+    int* upper_tokens;   // the same
     Token* tokens;
     Rate rate;
     Grid grid;
-    int budget;           // units, unless the frame has its own; with a rate the average
-    int remembers;        // 1: the reader holds earlier tokens
-    int start, last;      // indices of the lowest and the highest price
-    int step;             // of the first round
-    int round;            // 0 or 1
+    int budget;       // units, unless the frame has its own; with a rate the average
+    int remembers;    // 1: the reader holds earlier tokens
+    int start, last;  // indices of the lowest and the highest price
+    int step;         // of the first round
+    int round;        // 0 or 1
     float min_gain;
 };
 
@@ -60,7 +60,7 @@ struct Pruned {
     u8 better1[4];  // better shown as one token than split
     u8 better2, better3, better4;
     float leaf3, leaf4;
-    float cost;     // of the whole root
+    float cost;  // of the whole root
     int tokens;
 };
 
@@ -146,18 +146,17 @@ __device__ inline Pruned prune(const Part& part, int keeps, float price)
 // Rows, columns and nodes of any level.
 __device__ inline int rows_of(const Grid& grid, int level)
 {
-    return grid.top > TOP_LEVEL && level > TOP_LEVEL ? upper_length(grid.root_rows, level) : grid.root_rows << (TOP_LEVEL - level);
+    return grid.top > TOP_LEVEL && level > TOP_LEVEL ? upper_length(grid.root_rows, level)
+                                                     : grid.root_rows << (TOP_LEVEL - level);
 }
 
 __device__ inline int columns_of(const Grid& grid, int level)
 {
-    return grid.top > TOP_LEVEL && level > TOP_LEVEL ? upper_length(grid.root_columns, level) : grid.root_columns << (TOP_LEVEL - level);
+    return grid.top > TOP_LEVEL && level > TOP_LEVEL ? upper_length(grid.root_columns, level)
+                                                     : grid.root_columns << (TOP_LEVEL - level);
 }
 
-__device__ inline int nodes_of(const Grid& grid, int level)
-{
-    return rows_of(grid, level) * columns_of(grid, level);
-}
+__device__ inline int nodes_of(const Grid& grid, int level) { return rows_of(grid, level) * columns_of(grid, level); }
 
 // What is known of the roots and of the nodes above them, for one price of this block; level TOP_LEVEL comes first.
 struct UpperTrees {
@@ -174,8 +173,8 @@ __device__ inline UpperTrees upper_trees(const Allocate& p, int tried)
     return trees;
 }
 
-// Prunes above the roots, whose trees are known. `better`, if any, is given the nodes that are better shown as one token,
-// the coarsest level first. Returns this thread's part of all tokens.
+// Prunes above the roots, whose trees are known. `better`, if any, is given the nodes that are better shown as one
+// token, the coarsest level first. Returns this thread's part of all tokens.
 __device__ inline int prune_upper(const Allocate& p, UpperTrees below, float price, u8* better)
 {
     const Grid& grid = p.grid;
@@ -227,7 +226,8 @@ __device__ inline void count_tokens(const Allocate& p, const float* price, int* 
             trees.tokens[node / 16] = pruned.tokens;
         }
     }
-    for (int i = 0; p.grid.top > TOP_LEVEL && i < TRIED; i++) tokens[i] = prune_upper(p, upper_trees(p, i), price[i], nullptr);
+    for (int i = 0; p.grid.top > TOP_LEVEL && i < TRIED; i++)
+        tokens[i] = prune_upper(p, upper_trees(p, i), price[i], nullptr);
     for (int i = 0; i < TRIED; i++) counts[i] = block_sum(tokens[i], partial);
 }
 
@@ -241,8 +241,8 @@ __device__ inline int too_low(const Allocate& p, int* partial)
 
 const int STATES = 4;  // that lie in a word
 
-// The level's first place in the order of tokens. Levels below TOP_LEVEL begin with a word; before them up to three places may
-// stand empty.
+// The level's first place in the order of tokens. Levels below TOP_LEVEL begin with a word; before them up to three
+// places may stand empty.
 __device__ inline int level_start(const Grid& grid, int level)
 {
     int start = 0;
@@ -409,7 +409,8 @@ struct Step {
 // order of quadtree.py, in which all first children come before all second ones, from the roots up row by row.
 __device__ inline u64 step_key(const Grid& grid, float rate, int level, int number)
 {
-    int depths = grid.top > TOP_LEVEL ? max(TOP_LEVEL - level, 0) : TOP_LEVEL - level, rank = number >> (2 * depths), nodes = grid.roots;
+    int depths = grid.top > TOP_LEVEL ? max(TOP_LEVEL - level, 0) : TOP_LEVEL - level, rank = number >> (2 * depths),
+        nodes = grid.roots;
     for (int depth = 1; depth <= depths; depth++, nodes *= 4) rank += ((number >> (2 * (depths - depth))) & 3) * nodes;
     return ((u64)__float_as_uint(rate) << 32) | (0xffffffffu - ((u32)level << 27) - (u32)rank);
 }
@@ -440,8 +441,8 @@ __device__ inline void consider(const Allocate& p, int room, int level, int numb
     if (key > best->key) *best = {key, level, number, extra};
 }
 
-// Which steps there are at a node of level 2, at those below it, and at those above it of which it is the first: a bit for
-// each of its 16 units, its 4 nodes of level 1, itself, and levels 3 and 4.
+// Which steps there are at a node of level 2, at those below it, and at those above it of which it is the first: a bit
+// for each of its 16 units, its 4 nodes of level 1, itself, and levels 3 and 4.
 __device__ inline u32 steps_at(const Allocate& p, int number)
 {
     Node node = numbered(p.grid, 2, number), below = child_of(node, 0), bottom = child_of(below, 0);
@@ -486,8 +487,8 @@ __device__ inline Step best_step(const Allocate& p, int room)
     return best;
 }
 
-// Whether it is this thread that reads and writes a node's state: that of its first, or its only, node of level 2; above
-// TOP_LEVEL they take turns.
+// Whether it is this thread that reads and writes a node's state: that of its first, or its only, node of level 2;
+// above TOP_LEVEL they take turns.
 __device__ inline int looks_after(int level, int number)
 {
     if (level <= TOP_LEVEL) number = level < 2 ? number >> 2 * (2 - level) : number << 2 * (level - 2);
@@ -520,9 +521,9 @@ __device__ inline u64 warp_greatest(u64 value)
     return value;
 }
 
-// Spends `room` on the single best steps, one after the other. Returns the tokens added. Keys are unlike each other, and
-// a thread reads only states that it writes; so the block waits once for each step, and the warps' best steps lie in two
-// halves by turns.
+// Spends `room` on the single best steps, one after the other. Returns the tokens added. Keys are unlike each other,
+// and a thread reads only states that it writes; so the block waits once for each step, and the warps' best steps lie
+// in two halves by turns.
 __device__ inline int fill(const Allocate& p, int room)
 {
     __shared__ Step offered[2][MOST_THREADS / WARP];
@@ -543,8 +544,8 @@ __device__ inline int fill(const Allocate& p, int room)
     return room - left;
 }
 
-// Every thread looks through its own stretch of places, and lists those of tokens behind those of the threads before it;
-// then each makes tokens of its part of the list.
+// Every thread looks through its own stretch of places, and lists those of tokens behind those of the threads before
+// it; then each makes tokens of its part of the list.
 __device__ inline void write_tokens(const Allocate& p, int units, int* partial)
 {
     const Grid& grid = p.grid;
@@ -633,8 +634,8 @@ __device__ __forceinline__ void round_of(const Allocate& p)
     if (p.round) finish(p, chosen, __ldcg(p.counts + fits), partial);
 }
 
-// Where the roots are the coarsest tokens, as they nearly always are. Then all that is above them, and every loop over the
-// levels, is known to the compiler.
+// Where the roots are the coarsest tokens, as they nearly always are. Then all that is above them, and every loop over
+// the levels, is known to the compiler.
 extern "C" __global__ void __launch_bounds__(MOST_THREADS) allocate(const __grid_constant__ Allocate given)
 {
     Allocate p = of_this_frame(given);

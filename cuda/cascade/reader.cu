@@ -1,5 +1,5 @@
-// How wrong the reader's picture is, per cell, where it was painted or where the texture was written since; and how wrong
-// tokens of each LOD left it.
+// How wrong the reader's picture is, per cell, where it was painted or where the texture was written since; and how
+// wrong tokens of each LOD left it.
 //
 // One block of 256 threads per tile, four samples per thread. Sums of squares are whole numbers, so the result equals
 // pipeline/cpu/reader.py bit for bit. A frame that begins a new scene empties the reader's picture.
@@ -21,11 +21,11 @@ struct Compare {
     const u8* reader[3];  // the same of the reader's picture
     int base[3];          // level of each plane's base
     int tile_rows, tile_columns;
-    int span_columns;     // cells along a row of the reader's picture
+    int span_columns;  // cells along a row of the reader's picture
     int levels;
-    double noise;         // of change.cu, as are those that follow
+    double noise;  // of change.cu, as are those that follow
     double most;
-    double per_square;    // squared error of a cell that noise of a mean absolute difference of 1 makes
+    double per_square;  // squared error of a cell that noise of a mean absolute difference of 1 makes
 };
 
 __device__ inline int square_sum(uchar4 a, uchar4 b)
@@ -37,7 +37,8 @@ __device__ inline int square_sum(uchar4 a, uchar4 b)
 // Adds the squared differences of this thread's four samples to those of their cell.
 __device__ inline void add_plane(const Compare& p, int index, int tile_row, int tile_column, int* sums)
 {
-    int side = TILE >> p.base[index], groups = side / 4, row = threadIdx.x / groups, column = 4 * (threadIdx.x % groups);
+    int side = TILE >> p.base[index], groups = side / 4, row = threadIdx.x / groups,
+        column = 4 * (threadIdx.x % groups);
     if (row >= side) return;
     int y = tile_row * side + row, x = tile_column * side + column;
     const u8* ours = p.pixels[index] + y * (p.tile_columns * side) + x;
@@ -54,14 +55,14 @@ __device__ inline int has_settled(const Compare& p, int row, int column)
     return !changed & !age;
 }
 
-// A residual error holds until the cell changes, or until a change in one of the tiles that touch it ends, whose samples
-// the enlarged token mixes in.
+// A residual error holds until the cell changes, or until a change in one of the tiles that touch it ends, whose
+// samples the enlarged token mixes in.
 __device__ inline void update_residuals(const Compare& p, int row, int column, int part, int cell)
 {
     int count = 4 * p.tile_rows * p.tile_columns, changed = p.changed[row * p.tile_columns + column];
     int down = part / 2 ? 1 : -1, across = part % 2 ? 1 : -1;
-    int seen = p.seen[cell], settled = has_settled(p, row + down, column) | has_settled(p, row, column + across) |
-                                       has_settled(p, row + down, column + across);  // all are fetched at once
+    int seen = p.seen[cell], settled = has_settled(p, row + down, column) | has_settled(p, row, column + across)
+                                       | has_settled(p, row + down, column + across);  // all are fetched at once
     if (p.frame->forgets || changed || settled)
         for (int level = 0; level < p.levels; level++) p.residual[level * count + cell] = 0.0f;
     if (!(seen & PAINTED)) return;

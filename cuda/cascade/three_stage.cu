@@ -20,10 +20,10 @@ struct ThreeStage {
     u32* keys;              // [units]: values as numbers in the same order
     u8* alive;              // [units]: still among the chosen
     Grid grid;
-    int keep[CULLED];       // units, at least the budget
-    int budget;             // units, unless the frame has its own
-    int remembers;          // 1: the reader holds earlier tokens
-    float enough;           // of `kept`, up to which nothing is lacking
+    int keep[CULLED];  // units, at least the budget
+    int budget;        // units, unless the frame has its own
+    int remembers;     // 1: the reader holds earlier tokens
+    float enough;      // of `kept`, up to which nothing is lacking
 };
 
 // What stage `stage` knows of a cell.
@@ -54,10 +54,7 @@ __device__ inline float unit_value(const ThreeStage& p, int stage, int row, int 
 }
 
 // Units along a row of the grid.
-__device__ inline int units_across(const Grid& grid)
-{
-    return (grid.columns + grid.merge - 1) / grid.merge;
-}
+__device__ inline int units_across(const Grid& grid) { return (grid.columns + grid.merge - 1) / grid.merge; }
 
 // A number that is greater where the float is greater.
 __device__ inline u32 key_of(float value)
@@ -144,7 +141,8 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __g
     const Grid& grid = p.grid;
     if (p.conclusion.frame->rests) return;
     int columns = units_across(grid), units = (grid.rows + grid.merge - 1) / grid.merge * columns;
-    int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch, end = min(first + stretch, units);
+    int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch,
+        end = min(first + stretch, units);
     int asked = p.conclusion.frame->budget, budget = asked ? asked / (grid.merge * grid.merge) : p.budget;
     for (int i = first; i < end; i++) p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;
     if (p.remembers && !p.conclusion.frame->forgets) cull_by_error(p, first, end, budget, partial);

@@ -1,4 +1,5 @@
-// Makes the levels above TOP_LEVEL from the samples of TOP_LEVEL, one per cell. Equals pipeline/cpu/upper.py bit for bit.
+// Makes the levels above TOP_LEVEL from the samples of TOP_LEVEL, one per cell. Equals pipeline/cpu/upper.py bit for
+// bit.
 //
 // One block per plane, one level after the other. Launched only where the budget asks for tokens that coarse.
 #include "cascade.cuh"

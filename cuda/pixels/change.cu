@@ -4,8 +4,8 @@
 // plane exceeds the threshold (integer sums, so exact); a block of the picture that its edge cuts counts with the edge
 // repeated. The block that finishes last decides what kind of frame this is. Order of `dirty` is arbitrary.
 //
-// The threshold is at least so many times the noise: the lower quartile, over the top left 8x8 pixels of each tile, of what
-// they differ by from the frame before. It counts from the next frame on. Equals pipeline/cpu/noise.py.
+// The threshold is at least so many times the noise: the lower quartile, over the top left 8x8 pixels of each tile, of
+// what they differ by from the frame before. It counts from the next frame on. Equals pipeline/cpu/noise.py.
 #include "pixels/input.cuh"
 #include "spec/change.h"
 #include "spec/geometry.h"
@@ -13,44 +13,55 @@
 struct Change {
     const FrameInput* input;
     FrameState* state;
-    const u8* held[3];   // base level of each plane, padded to tiles
-    u8* changed;         // [tiles]
-    u8* written;         // [tiles]
-    int* dirty;          // [tiles]
-    float* motion;       // [grid]: cleared; the write kernel fills in the changed tiles
-    u32* before;         // [tiles][16]: luma of the tile's top left 8x8 pixels in the frame before
-    int* scratch;        // [290]: tickets, changed tiles, histogram of luma less that of the held luma, and of the noise;
-                         // zero between frames
-    int* touched_count;  // of local.cuh: set to zero
-    double cut_distance; // least distance of histograms for a scene cut
-    int cut_tiles;       // least number of changed tiles for a scene cut
-    int interval;        // frames between periodic keyframes
-    int offset;          // frames by which the first one comes earlier, modulo the interval
-    double threshold;    // mean difference of a block, in grey values, that must be exceeded
-    double noise;        // the same, times what the noise is
-    double most;         // greatest threshold that follows from noise
-    int samples;         // of a block of chroma
+    const u8* held[3];  // base level of each plane, padded to tiles
+    u8* changed;        // [tiles]
+    u8* written;        // [tiles]
+    int* dirty;         // [tiles]
+    float* motion;      // [grid]: cleared; the write kernel fills in the changed tiles
+    u32* before;        // [tiles][16]: luma of the tile's top left 8x8 pixels in the frame before
+    int* scratch;  // [290]: tickets, changed tiles, histogram of luma less that of the held luma, and of the noise;
+                   // zero between frames
+    int* touched_count;   // of local.cuh: set to zero
+    double cut_distance;  // least distance of histograms for a scene cut
+    int cut_tiles;        // least number of changed tiles for a scene cut
+    int interval;         // frames between periodic keyframes
+    int offset;           // frames by which the first one comes earlier, modulo the interval
+    double threshold;     // mean difference of a block, in grey values, that must be exceeded
+    double noise;         // the same, times what the noise is
+    double most;          // greatest threshold that follows from noise
+    int samples;          // of a block of chroma
     int width, height;
     int tile_rows, tile_columns;
-    int halved;          // 1: chroma has half the luma's resolution
-    int step;            // the histograms take every step-th pixel of every step-th row
+    int halved;  // 1: chroma has half the luma's resolution
+    int step;    // the histograms take every step-th pixel of every step-th row
 };
 
-enum { THREADS = 128, BINS = HISTOGRAM_BINS, TICKETS = 0, CHANGED = 1, HISTOGRAM = 2, NOISE = HISTOGRAM + BINS, LEVELS = NOISE_LEVELS, SCRATCH = NOISE + LEVELS };
+enum {
+    THREADS = 128,
+    BINS = HISTOGRAM_BINS,
+    TICKETS = 0,
+    CHANGED = 1,
+    HISTOGRAM = 2,
+    NOISE = HISTOGRAM + BINS,
+    LEVELS = NOISE_LEVELS,
+    SCRATCH = NOISE + LEVELS
+};
 
 // A block's sum of differences must be greater; of luma, then of chroma.
 struct Limits {
     int luma, chroma;
 };
 
-__device__ Limits limits_of(const Change& p) {
+__device__ Limits limits_of(const Change& p)
+{
     const double threshold = fmax(p.threshold, fmin(p.noise * p.state->noise / NOISE_PER_GREY, p.most));
     return {(int)floor(threshold * 64), (int)floor(threshold * p.samples)};
 }
 
-// Counts the noise of the tile's top left 8x8 pixels. Where most differences have one sign, the picture changed: that is no
-// noise. Lanes 0 .. 15 of the first warp come here.
-__device__ void note_noise(const Change& p, const FrameInput& in, int tile, int row, int column) {
+// Counts the noise of the tile's top left 8x8 pixels. Where most differences have one sign, the picture changed: that
+// is no noise. Lanes 0 .. 15 of the first warp come here.
+__device__ void note_noise(const Change& p, const FrameInput& in, int tile, int row, int column)
+{
     const int y = row * TILE + threadIdx.x / 2, x = column * TILE + threadIdx.x % 2 * 4;
     if (row * TILE + BLOCK > p.height || column * TILE + BLOCK > p.width) return;
     u32* before = p.before + tile * 16 + threadIdx.x;
@@ -63,18 +74,21 @@ __device__ void note_noise(const Change& p, const FrameInput& in, int tile, int 
 }
 
 // Adds up differences over the lanes that share a block, by the bits in which their numbers differ.
-__device__ int over_lanes(int sum, int first, int second, int third) {
+__device__ int over_lanes(int sum, int first, int second, int third)
+{
     sum += __shfl_xor_sync(~0u, sum, first);
     sum += __shfl_xor_sync(~0u, sum, second);
     return third ? sum + __shfl_xor_sync(~0u, sum, third) : sum;
 }
 
-__device__ u32 held_word(const Change& p, int plane, int stride, int y, int x) {
+__device__ u32 held_word(const Change& p, int plane, int stride, int y, int x)
+{
     return *(const u32*)(p.held[plane] + (size_t)y * stride + x);
 }
 
 // Counts those of four luma samples that the histograms take: the new ones up, the held ones down.
-__device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before, int* bins) {
+__device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before, int* bins)
+{
     if (now == before || y >= p.height || y % p.step) return;
     for (int i = 0; i < 4; i++) {
         const int one = now >> (8 * i + 3) & 31, other = before >> (8 * i + 3) & 31;
@@ -86,7 +100,8 @@ __device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before
 
 // Sum of differences over 8x8 samples of a plane with the luma's resolution. Warp w looks at rows 8w .. 8w + 7.
 template <int PLANE>
-__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int limit, int* bins) {
+__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int limit, int* bins)
+{
     const int lane = threadIdx.x & 31, stride = p.tile_columns * TILE;
     const int x = column * TILE + (lane & 7) * 4, top = row * TILE + (threadIdx.x >> 5) * 8, y = top + (lane >> 3);
     int sum = 0;
@@ -105,7 +120,8 @@ __device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int r
 
 // The same for halved chroma, in blocks of 4x4 samples. Threads 0-63 look at Cb, the others at Cr.
 template <int PLANE>
-__device__ int halved_difference(const Change& p, const FrameInput& in, int row, int column) {
+__device__ int halved_difference(const Change& p, const FrameInput& in, int row, int column)
+{
     const int index = threadIdx.x & 63, y = row * (TILE / 2) + (index >> 2), x = column * (TILE / 2) + (index & 3) * 4;
     const int height = (p.height + 1) / 2, width = (p.width + 1) / 2;
     if ((y & ~3) >= height || x >= width) return 0;
@@ -113,19 +129,21 @@ __device__ int halved_difference(const Change& p, const FrameInput& in, int row,
     return __vsadu4(four_samples<PLANE>(in, y, x, height, width), before);
 }
 
-__device__ bool tile_differs(const Change& p, const FrameInput& in, int row, int column, int* bins) {
+__device__ bool tile_differs(const Change& p, const FrameInput& in, int row, int column, int* bins)
+{
     const Limits limits = limits_of(p);
     const bool luma = whole_blocks_differ<0>(p, in, row, column, limits.luma, bins);
     if (!p.halved)
         return luma | whole_blocks_differ<1>(p, in, row, column, limits.chroma, bins)
-            | whole_blocks_differ<2>(p, in, row, column, limits.chroma, bins);
+               | whole_blocks_differ<2>(p, in, row, column, limits.chroma, bins);
     const bool first = threadIdx.x < 64;  // whole warps
     const int chroma = first ? halved_difference<1>(p, in, row, column) : halved_difference<2>(p, in, row, column);
     return luma | (over_lanes(chroma, 4, 8, 0) > limits.chroma);
 }
 
 // Half the L1 distance of the histograms, each smoothed by one bin each way, in [0, 1].
-__device__ double histogram_distance(const Change& p) {
+__device__ double histogram_distance(const Change& p)
+{
     const int samples = ((p.height + p.step - 1) / p.step) * ((p.width + p.step - 1) / p.step);
     long long total = 0;
     for (int bin = -1; bin <= BINS; bin++) {
@@ -141,7 +159,8 @@ __device__ double histogram_distance(const Change& p) {
 
 __device__ int interval_of(const Change& p, const FrameInput& in) { return in.interval ? in.interval : p.interval; }
 
-__device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed) {
+__device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed)
+{
     if (in.keyframe) return in.keyframe;
     if (in.discontinuity) return DISCONTINUITY;
     if (changed >= p.cut_tiles && histogram_distance(p) >= p.cut_distance) return CUT;
@@ -149,7 +168,8 @@ __device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed)
 }
 
 // The lower quartile of the noise that was counted; by the whole block.
-__device__ int quartile(const Change& p) {
+__device__ int quartile(const Change& p)
+{
     __shared__ int warps[THREADS / 32], least;
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, level = 2 * threadIdx.x;
     const int one = __ldcg(p.scratch + NOISE + level), other = __ldcg(p.scratch + NOISE + level + 1);
@@ -170,7 +190,8 @@ __device__ int quartile(const Change& p) {
     return least;
 }
 
-__device__ void decide(const Change& p, const FrameInput& in, int tiles) {
+__device__ void decide(const Change& p, const FrameInput& in, int tiles)
+{
     __shared__ int keyframe;
     const int noise = quartile(p);
     if (threadIdx.x == 0) {
@@ -199,7 +220,8 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) change(Change p) {
+extern "C" __global__ void __launch_bounds__(THREADS) change(Change p)
+{
     __shared__ int bins[BINS];
     __shared__ bool last;
     const FrameInput in = *p.input;

@@ -1,7 +1,8 @@
 // The channels with local reach, from the levels, on the Grid in float32: edges, detail, lowpass and saliency.
 //
 // A block of 256 threads per tile, which works where the tile or one of its eight neighbours was written: a change
-// reaches one cell. It also lists the tiles for write_layers. Maxima are taken per cell before roots and scales, as on the CPU.
+// reaches one cell. It also lists the tiles for write_layers. Maxima are taken per cell before roots and scales, as on
+// the CPU.
 #include "pixels/local.cuh"
 
 struct Cells {
@@ -13,13 +14,15 @@ struct Cells {
 __device__ const u32 LEFT_LANES[3] = {0x0000ffff, 0x00ff00ff, 0x0f0f0f0f};
 
 // The greatest value of each cell; `value` is not negative. Every warp that comes here is complete.
-__device__ void keep_greatest(const Channels& p, u32* greatest, int down, bool right, float value) {
+__device__ void keep_greatest(const Channels& p, u32* greatest, int down, bool right, float value)
+{
     const u32 lanes = right ? ~LEFT_LANES[p.level] : LEFT_LANES[p.level];
     const u32 most = __reduce_max_sync(lanes, __float_as_uint(value));
     if ((threadIdx.x & 31) == __ffs(lanes) - 1) atomicMax(&greatest[down * 2 + right], most);
 }
 
-__device__ void find_detail(const Channels& p, Tile& tile, Cells& cells) {
+__device__ void find_detail(const Channels& p, Tile& tile, Cells& cells)
+{
     const int side = TILE >> p.level, rim = side + 2;
     for (int i = threadIdx.x; i < side * side; i += THREADS) {
         const int y = i / side, x = i % side, at = (y + 1) * rim + x + 1, down = y * 2 / side;
@@ -32,7 +35,8 @@ __device__ void find_detail(const Channels& p, Tile& tile, Cells& cells) {
     }
 }
 
-__device__ void sum_rows(const Channels& p, const Tile& tile, Cells& cells) {
+__device__ void sum_rows(const Channels& p, const Tile& tile, Cells& cells)
+{
     const int side = CELL >> p.level, cell = threadIdx.x / side, y = threadIdx.x % side;
     if (cell >= 4) return;
     const float* at = tile.lows + ((cell / 2 * side + y) * 2 + cell % 2) * side;
@@ -41,7 +45,8 @@ __device__ void sum_rows(const Channels& p, const Tile& tile, Cells& cells) {
     cells.low_rows[cell][y] = sum;
 }
 
-__device__ void store(const Channels& p, const Tile& tile, const Cells& cells, int row, int column) {
+__device__ void store(const Channels& p, const Tile& tile, const Cells& cells, int row, int column)
+{
     if (threadIdx.x >= 4) return;
     const int down = threadIdx.x / 2, across = threadIdx.x % 2, side = CELL >> p.level, cell = threadIdx.x;
     const int at = (row * 2 + down) * p.tile_columns * 2 + column * 2 + across;
@@ -58,8 +63,10 @@ __device__ void store(const Channels& p, const Tile& tile, const Cells& cells, i
     p.saliency[at] = contrast / 16.0f;
 }
 
-// Whether there is anything to do: the tile or a neighbour was written, or the stack still shows motion of the last frame.
-__device__ bool touched(const Channels& p, int row, int column) {
+// Whether there is anything to do: the tile or a neighbour was written, or the stack still shows motion of the last
+// frame.
+__device__ bool touched(const Channels& p, int row, int column)
+{
     bool near = false;
     if (threadIdx.x < 9) {
         const int y = row + (int)threadIdx.x / 3 - 1, x = column + (int)threadIdx.x % 3 - 1;
@@ -69,7 +76,8 @@ __device__ bool touched(const Channels& p, int row, int column) {
     return __syncthreads_or(near);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) local_channels(Channels p) {
+extern "C" __global__ void __launch_bounds__(THREADS) local_channels(Channels p)
+{
     __shared__ Tile tile;
     __shared__ Cells cells;
     const int row = blockIdx.x / p.tile_columns, column = blockIdx.x % p.tile_columns;

@@ -17,7 +17,8 @@ struct EdgeDistance {
 enum { SIDE = 16, REACH = EDGE_REACH };
 static_assert(2 * REACH == SIDE, "a block reads as many cells around it as it has");
 
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE) edge_distance(EdgeDistance p) {
+extern "C" __global__ void __launch_bounds__(SIDE* SIDE) edge_distance(EdgeDistance p)
+{
     __shared__ u32 edge_rows[2 * SIDE];
     if (p.state->dirty_count == 0) return;
     const int top = blockIdx.y * SIDE - REACH, left = blockIdx.x * SIDE - REACH;

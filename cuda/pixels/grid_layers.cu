@@ -8,25 +8,27 @@ struct GridLayers {
     const float* channels[28];  // [grid] each, four per layer; null: zero
     u8 turns[28];               // 1: two maps one behind the other, of which the turn's is this frame's
     const int* turn;
-    int boundary;               // which of the channels is made from cluster_id: 1 where a neighbour has another one
-    u64 surface;                // of the stack's last level
-    int first;                  // the first of these layers
-    const float* text;          // [grid]
+    int boundary;       // which of the channels is made from cluster_id: 1 where a neighbour has another one
+    u64 surface;        // of the stack's last level
+    int first;          // the first of these layers
+    const float* text;  // [grid]
     int text_layer;
     int rows, columns;
 };
 
-__device__ float boundary(const float* id, int cell, int rows, int columns) {
+__device__ float boundary(const float* id, int cell, int rows, int columns)
+{
     const int row = cell / columns, column = cell % columns;
     const float own = id[cell];
     return (row > 0 && id[cell - columns] != own) || (row + 1 < rows && id[cell + columns] != own)
-            || (column > 0 && id[cell - 1] != own) || (column + 1 < columns && id[cell + 1] != own)
-        ? 1.0f
-        : 0.0f;
+                   || (column > 0 && id[cell - 1] != own) || (column + 1 < columns && id[cell + 1] != own)
+               ? 1.0f
+               : 0.0f;
 }
 
 // Component y of a texel, the others as they are.
-__device__ void put_second(u64 surface, int layer, int y, int x, float value) {
+__device__ void put_second(u64 surface, int layer, int y, int x, float value)
+{
     const int at = x * (int)sizeof(ushort4);
     ushort4 bits = surf2DLayeredread<ushort4>(surface, at, y, layer, cudaBoundaryModeZero);
     bits.y = half_bits(value);
@@ -34,7 +36,8 @@ __device__ void put_second(u64 surface, int layer, int y, int x, float value) {
 }
 
 // One thread per cell; blockIdx.y is the layer, or behind the last one, where there is `text`, the layer of that.
-extern "C" __global__ void grid_layers(GridLayers p) {
+extern "C" __global__ void grid_layers(GridLayers p)
+{
     const int cell = blockIdx.x * blockDim.x + threadIdx.x, layer = blockIdx.y;
     if (p.state->rests || cell >= p.rows * p.columns) return;
     if (p.text && layer == gridDim.y - 1) {

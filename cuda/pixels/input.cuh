@@ -6,7 +6,8 @@
 
 // One sample, rounded to 8 bits. Row and column lie inside the plane.
 template <int PLANE>
-__device__ inline u32 sample(const FrameInput& in, int y, int x) {
+__device__ inline u32 sample(const FrameInput& in, int y, int x)
+{
     const u8* at = (const u8*)in.planes[PLANE] + (size_t)y * in.pitches[PLANE] + (size_t)x * in.steps[PLANE];
     if (!in.wide) return *at;
     return min(255u, (*(const u16*)at + 128u) >> 8);
@@ -14,7 +15,8 @@ __device__ inline u32 sample(const FrameInput& in, int y, int x) {
 
 // Four samples of a row from column x on, x a multiple of 4, the first in the lowest byte; beyond the plane its edge.
 template <int PLANE>
-__device__ inline u32 four_samples(const FrameInput& in, int y, int x, int height, int width) {
+__device__ inline u32 four_samples(const FrameInput& in, int y, int x, int height, int width)
+{
     const u8* base = (const u8*)in.planes[PLANE];
     if (PLANE && !base) return 0x80808080u;  // grey has no colour
     y = min(y, height - 1);
@@ -35,9 +37,11 @@ __device__ inline u32 four_samples(const FrameInput& in, int y, int x, int heigh
 
 // The same for rows y and y + 4; both are on their way before either is waited for.
 template <int PLANE>
-__device__ inline void four_samples_twice(const FrameInput& in, int y, int x, int height, int width, u32 out[2]) {
+__device__ inline void four_samples_twice(const FrameInput& in, int y, int x, int height, int width, u32 out[2])
+{
     const u8* at = (const u8*)in.planes[PLANE] + (size_t)y * in.pitches[PLANE] + x;
-    if (in.planes[PLANE] && !in.wide && in.steps[PLANE] == 1 && y + 4 < height && x + 3 < width && !(((u64)at | in.pitches[PLANE]) & 3)) {
+    if (in.planes[PLANE] && !in.wide && in.steps[PLANE] == 1 && y + 4 < height && x + 3 < width
+        && !(((u64)at | in.pitches[PLANE]) & 3)) {
         out[0] = *(const u32*)at;
         out[1] = *(const u32*)(at + 4 * (size_t)in.pitches[PLANE]);
         return;

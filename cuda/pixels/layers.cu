@@ -1,7 +1,8 @@
 // The textures: the RGB pyramid, and layers 0..2 of the channel stack.
 //
-// A block of 256 threads per tile of those that local_channels listed, in turns. In the stack every channel has its own reduction from level to level:
-// a thread makes 2x2 samples and their reduction, and threads are numbered so that the further ones lie in one warp.
+// A block of 256 threads per tile of those that local_channels listed, in turns. In the stack every channel has its own
+// reduction from level to level: a thread makes 2x2 samples and their reduction, and threads are numbered so that the
+// further ones lie in one warp.
 #include "pixels/local.cuh"
 #include "pixels/texture.cuh"
 
@@ -13,7 +14,8 @@ struct Shared {
     Texel halves[WARPS][LAYERS];               // of the Grid's texels, where two warps share one
 };
 
-__device__ void load_chroma(const Channels& p, Shared& shared, int row, int column) {
+__device__ void load_chroma(const Channels& p, Shared& shared, int row, int column)
+{
     const int rows = p.tile_rows * CHROMA_TILE, columns = p.tile_columns * CHROMA_TILE, rim = CHROMA_RIM * CHROMA_RIM;
     for (int i = threadIdx.x; i < 2 * rim; i += THREADS) {
         const int plane = i / rim, y = row * CHROMA_TILE + i % rim / CHROMA_RIM - 1;
@@ -24,14 +26,17 @@ __device__ void load_chroma(const Channels& p, Shared& shared, int row, int colu
 }
 
 // Chroma of sample (y, x) of the tile at a level; finer than the plane's own, bilinear.
-__device__ float chroma_at(const Channels& p, const Shared& shared, int plane, int level, int row, int column, int y, int x) {
+__device__ float chroma_at(const Channels& p, const Shared& shared, int plane, int level, int row, int column, int y,
+                           int x)
+{
     if (level < p.halved) return enlarged(shared.chroma[plane], CHROMA_RIM, 2, y, x);
     const int side = TILE >> level;
     const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
     return level == p.halved ? (float)p.planes[1 + plane].base[at] : p.planes[1 + plane].levels[level - 1][at];
 }
 
-__device__ Texel colour_at(const Channels& p, const Shared& shared, int level, int row, int column, int y, int x) {
+__device__ Texel colour_at(const Channels& p, const Shared& shared, int level, int row, int column, int y, int x)
+{
     const int side = TILE >> level;
     const float luma = luma_at(p, level, row * side + y, column * side + x) - p.offsets[0];
     const float cb = chroma_at(p, shared, 0, level, row, column, y, x) - p.offsets[1];
@@ -45,7 +50,8 @@ __device__ Texel colour_at(const Channels& p, const Shared& shared, int level, i
 }
 
 // Conversion is linear but for the clipping, so every level comes from the planes' own.
-__device__ void write_rgb(const Channels& p, const Shared& shared, int row, int column) {
+__device__ void write_rgb(const Channels& p, const Shared& shared, int row, int column)
+{
 #pragma unroll 1
     for (int level = 0; level < 5; level++) {
         const int side = TILE >> level;
@@ -57,7 +63,9 @@ __device__ void write_rgb(const Channels& p, const Shared& shared, int row, int 
 }
 
 // Sample (y, x) of the tile in one layer of the stack, at the analysis level.
-__device__ Texel sampled(const Channels& p, const Shared& shared, int layer, int row, int column, int y, int x, bool moving) {
+__device__ Texel sampled(const Channels& p, const Shared& shared, int layer, int row, int column, int y, int x,
+                         bool moving)
+{
     const Tile& tile = shared.tile;
     const int side = TILE >> p.level, at = (y + 1) * (side + 2) + x + 1;
     const int picture_y = row * side + y, picture_x = column * side + x;
@@ -83,7 +91,8 @@ __device__ Texel sampled(const Channels& p, const Shared& shared, int layer, int
 }
 
 // Half of a reduction: sums where the channel's own reduction is the mean, else the greater value.
-__device__ Texel merged(const Texel& a, const Texel& b, int layer) {
+__device__ Texel merged(const Texel& a, const Texel& b, int layer)
+{
     Texel out;
     out.r = layer == 1 ? fmaxf(a.r, b.r) : a.r + b.r;
     out.g = layer == 0 ? a.g + b.g : fmaxf(a.g, b.g);
@@ -93,7 +102,8 @@ __device__ Texel merged(const Texel& a, const Texel& b, int layer) {
 }
 
 // The other half: four merged values become one.
-__device__ Texel settled(const Texel& four, int layer) {
+__device__ Texel settled(const Texel& four, int layer)
+{
     Texel out;
     out.r = layer == 1 ? four.r : four.r * 0.25f;
     out.g = layer == 0 ? four.g * 0.25f : four.g;
@@ -102,7 +112,8 @@ __device__ Texel settled(const Texel& four, int layer) {
     return out;
 }
 
-__device__ Texel merged_across(const Texel& own, int lanes, int layer) {
+__device__ Texel merged_across(const Texel& own, int lanes, int layer)
+{
     Texel other;
     other.r = __shfl_xor_sync(~0u, own.r, lanes);
     other.g = __shfl_xor_sync(~0u, own.g, lanes);
@@ -112,12 +123,14 @@ __device__ Texel merged_across(const Texel& own, int lanes, int layer) {
 }
 
 // Every other bit of a number, from the lowest on.
-__device__ int even_bits(int number) {
+__device__ int even_bits(int number)
+{
     return (number & 1) | (number >> 1 & 2) | (number >> 2 & 4) | (number >> 3 & 8);
 }
 
 // One layer of the stack. Whole warps come here; `quads` is how many 2x2 samples the tile has.
-__device__ void write_layer(const Channels& p, Shared& shared, int layer, int quads, int row, int column, bool moving) {
+__device__ void write_layer(const Channels& p, Shared& shared, int layer, int quads, int row, int column, bool moving)
+{
     const int index = threadIdx.x % quads, y = even_bits(index >> 1), x = even_bits(index);
     const bool mine = threadIdx.x < quads;
     int side = TILE >> p.level;
@@ -146,14 +159,16 @@ __device__ void write_layer(const Channels& p, Shared& shared, int layer, int qu
 }
 
 // The Grid's texels of the full-resolution stack: four cells of two warps each.
-__device__ void join_halves(const Channels& p, const Shared& shared, int row, int column) {
+__device__ void join_halves(const Channels& p, const Shared& shared, int row, int column)
+{
     if (threadIdx.x >= 4 * LAYERS) return;
     const int layer = threadIdx.x / 4, cell = threadIdx.x % 4;
     const Texel four = merged(shared.halves[2 * cell][layer], shared.halves[2 * cell + 1][layer], layer);
     put(p.stack[4], layer, row * 2 + cell / 2, column * 2 + cell % 2, settled(four, layer));
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 3) write_layers(Channels p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 3) write_layers(Channels p)
+{
     __shared__ Shared shared;
     const int count = *p.touched_count, quads = 256 >> (2 * p.level);
     for (int i = blockIdx.x; i < count; i += gridDim.x) {

@@ -5,15 +5,15 @@
 #include "spec/geometry.h"
 
 struct PlaneOut {
-    u8* base;         // padded to tiles
-    float* levels[4]; // level 1 .. 4; those up to the plane's own base are null
+    u8* base;          // padded to tiles
+    float* levels[4];  // level 1 .. 4; those up to the plane's own base are null
 };
 
 struct Write {
     const FrameInput* input;
     const FrameState* state;
     const int* dirty;
-    const u8* changed;   // [tiles]
+    const u8* changed;  // [tiles]
     PlaneOut planes[3];
     float* motion;       // [grid], zero where nothing moved
     float* moved;        // at the analysis level: |luma - luma before|
@@ -38,13 +38,15 @@ struct Tile {
 };
 
 // Threads are numbered so that 2x2 neighbours differ in two bits: every other bit is the column, the others the row.
-__device__ int even_bits(int number) {
+__device__ int even_bits(int number)
+{
     return (number & 1) | (number >> 1 & 2) | (number >> 2 & 4) | (number >> 3 & 8);
 }
 
 // Copies one plane of the tile into shared memory and into what the texture holds.
 template <int PLANE>
-__device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int row, int column) {
+__device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int row, int column)
+{
     const int shift = PLANE && p.halved, side = TILE >> shift, words = side / 4;
     const int height = shift ? (p.height + 1) / 2 : p.height, width = shift ? (p.width + 1) / 2 : p.width;
     const int y = threadIdx.x / words, x = threadIdx.x % words * 4;
@@ -62,14 +64,16 @@ __device__ void take_over(const Write& p, const FrameInput& in, Tile& tile, int 
         }
         const u32 lanes = x < CELL ? 0x0f0f0f0f : 0xf0f0f0f0;  // of a warp's, those with the same cell
         most = __reduce_max_sync(lanes, most);
-        if ((threadIdx.x & 31) == __ffs(lanes) - 1) atomicMax(&tile.moved[y / CELL * 2 + x / CELL], __float_as_uint((float)most));
+        if ((threadIdx.x & 31) == __ffs(lanes) - 1)
+            atomicMax(&tile.moved[y / CELL * 2 + x / CELL], __float_as_uint((float)most));
     }
     *held = now;
     *(u32*)(tile.pixels[PLANE] + y * side + x) = now;
 }
 
 // What lies under the level-1 sample (y, x) of the tile; of halved chroma that is one of the base's.
-__device__ Sums under_sample(const Tile& tile, int halved, int y, int x) {
+__device__ Sums under_sample(const Tile& tile, int halved, int y, int x)
+{
     Sums under;
 #pragma unroll
     for (int plane = 0; plane < 3; plane++) {
@@ -81,18 +85,21 @@ __device__ Sums under_sample(const Tile& tile, int halved, int y, int x) {
     return under;
 }
 
-__device__ void add_lanes(Sums& under, int lanes) {
+__device__ void add_lanes(Sums& under, int lanes)
+{
 #pragma unroll
     for (int plane = 0; plane < 3; plane++) under.sum[plane] += __shfl_xor_sync(~0u, under.sum[plane], lanes);
 }
 
 // A plane's sample of `level`; below the plane's own resolution there is none.
-__device__ float mean_of(const Sums& under, int plane, int base, int level) {
+__device__ float mean_of(const Sums& under, int plane, int base, int level)
+{
     return (float)under.sum[plane] * (1.0f / (float)(1 << (2 * (level - base))));
 }
 
 // Writes sample (y, x) of the tile at `level`, and notes how far luma moved where that is asked for.
-__device__ void store_level(const Write& p, Tile& tile, int level, int row, int column, int y, int x, const Sums& under) {
+__device__ void store_level(const Write& p, Tile& tile, int level, int row, int column, int y, int x, const Sums& under)
+{
     const int side = TILE >> level;
     const size_t at = (size_t)(row * side + y) * p.tile_columns * side + column * side + x;
     if (level == p.analysis_level) {
@@ -108,7 +115,8 @@ __device__ void store_level(const Write& p, Tile& tile, int level, int row, int 
 }
 
 // Levels 1 .. 3 of the tile, and half of what the cells need.
-__device__ void build_levels(const Write& p, Tile& tile, int row, int column) {
+__device__ void build_levels(const Write& p, Tile& tile, int row, int column)
+{
     const int index = threadIdx.x, y = even_bits(index >> 1), x = even_bits(index);
     Sums under = under_sample(tile, p.halved, y, x);
     store_level(p, tile, 1, row, column, y, x, under);
@@ -123,7 +131,8 @@ __device__ void build_levels(const Write& p, Tile& tile, int row, int column) {
 }
 
 // Level 4 and all that is kept per cell; threads 0 .. 3 come here.
-__device__ void finish_cell(const Write& p, Tile& tile, int row, int column) {
+__device__ void finish_cell(const Write& p, Tile& tile, int row, int column)
+{
     const int cell = threadIdx.x, one = 2 * cell, other = one + 1, columns = p.tile_columns * 2;
     const int at = (row * 2 + cell / 2) * columns + column * 2 + cell % 2;
     for (int plane = 0; plane < 3; plane++) {
@@ -134,7 +143,8 @@ __device__ void finish_cell(const Write& p, Tile& tile, int row, int column) {
         p.motion[at] = fminf(__uint_as_float(tile.moved[cell]) * p.inverse_span, 1.0f);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) write_tiles(Write p) {
+extern "C" __global__ void __launch_bounds__(THREADS) write_tiles(Write p)
+{
     __shared__ Tile tile;
     const FrameInput in = *p.input;
     const int count = p.state->dirty_count;

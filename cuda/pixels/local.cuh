@@ -5,13 +5,13 @@
 #include "state.cuh"
 
 struct Levels {
-    const u8* base;         // luma only: level 0
-    const float* levels[4]; // level 1 .. 4; null up to the plane's own base
+    const u8* base;          // luma only: level 0
+    const float* levels[4];  // level 1 .. 4; null up to the plane's own base
 };
 
 struct Channels {
-    u64 rgb[5];          // surfaces of the RGB pyramid, level 0 .. 4
-    u64 stack[5];        // surfaces of the channel stack, from the analysis level on
+    u64 rgb[5];    // surfaces of the RGB pyramid, level 0 .. 4
+    u64 stack[5];  // surfaces of the channel stack, from the analysis level on
     const FrameState* state;
     const u8* written;   // [tiles]
     const u8* changed;   // [tiles]
@@ -20,20 +20,20 @@ struct Channels {
     int* touched_count;  // zero when local_channels starts
     const float* moved;  // at the analysis level: |luma - luma before|, right in changed tiles only
     Levels planes[3];
-    float* edges;        // [grid] each
+    float* edges;  // [grid] each
     float* edges_inverted;
     float* highpass;
     float* lowpass;
     float* saliency;
-    float black, span;   // of luma, in 8-bit units
-    float luma_gain;     // what |centre - surround| of luma, and of the opponent colours, counts in saliency
+    float black, span;  // of luma, in 8-bit units
+    float luma_gain;    // what |centre - surround| of luma, and of the opponent colours, counts in saliency
     float chroma_gain;
-    float matrix[9];     // (R, G, B) = matrix ((Y, Cb, Cr) - offsets), R'G'B' in [0, 1]
+    float matrix[9];  // (R, G, B) = matrix ((Y, Cb, Cr) - offsets), R'G'B' in [0, 1]
     float offsets[3];
-    int width, height;   // of the picture
-    int halved;          // 1: chroma has half the luma's resolution
+    int width, height;  // of the picture
+    int halved;         // 1: chroma has half the luma's resolution
     int tile_rows, tile_columns;
-    int level;           // analysis level, 0..2
+    int level;  // analysis level, 0..2
 };
 
 enum { THREADS = 256, RIM = 34 };
@@ -49,18 +49,18 @@ struct Tile {
     float contrast[8 * 8];     // saliency at level 2
 };
 
-__device__ float luma_at(const Channels& p, int level, int y, int x) {
+__device__ float luma_at(const Channels& p, int level, int y, int x)
+{
     const int height = p.tile_rows * TILE >> level, width = p.tile_columns * TILE >> level;
     const size_t at = (size_t)min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1);
     return level ? p.planes[0].levels[level - 1][at] : (float)p.planes[0].base[at];
 }
 
-__device__ float above_black(const Channels& p, float luma) {
-    return fminf(fmaxf(luma - p.black, 0.0f), p.span);
-}
+__device__ float above_black(const Channels& p, float luma) { return fminf(fmaxf(luma - p.black, 0.0f), p.span); }
 
 // Luma, red-green and blue-yellow of a sample of level 2 .. 4, the latter two up to a constant (BT.601's matrix).
-__device__ void opponents(const Channels& p, int level, int y, int x, float out[3]) {
+__device__ void opponents(const Channels& p, int level, int y, int x, float out[3])
+{
     const int height = p.tile_rows * TILE >> level, width = p.tile_columns * TILE >> level;
     const size_t at = (size_t)min(max(y, 0), height - 1) * width + min(max(x, 0), width - 1);
     const float cb = p.planes[1].levels[level - 1][at], cr = p.planes[2].levels[level - 1][at];
@@ -70,7 +70,8 @@ __device__ void opponents(const Channels& p, int level, int y, int x, float out[
 }
 
 // Bilinear between the samples of a rimmed array of `stride` columns: sample i of a tile that is `factor` times finer.
-__device__ float enlarged(const float* rimmed, int stride, int factor, int y, int x) {
+__device__ float enlarged(const float* rimmed, int stride, int factor, int y, int x)
+{
     const float from_y = ((float)y + 0.5f) / factor - 0.5f, from_x = ((float)x + 0.5f) / factor - 0.5f;
     const float top = floorf(from_y), left = floorf(from_x), down = from_y - top, right = from_x - left;
     const float* at = rimmed + ((int)top + 1) * stride + (int)left + 1;
@@ -79,16 +80,18 @@ __device__ float enlarged(const float* rimmed, int stride, int factor, int y, in
     return upper * (1.0f - down) + lower * down;
 }
 
-__device__ float squared_gradient(const float* at, int stride) {
+__device__ float squared_gradient(const float* at, int stride)
+{
     const float above = at[-stride] * 0.5f + (at[-stride - 1] + at[-stride + 1]) * 0.25f;
     const float below = at[stride] * 0.5f + (at[stride - 1] + at[stride + 1]) * 0.25f;
-    const float across = (at[1] - at[-1]) * 0.5f
-        + ((at[1 - stride] - at[-1 - stride]) + (at[1 + stride] - at[-1 + stride])) * 0.25f;
+    const float across =
+        (at[1] - at[-1]) * 0.5f + ((at[1 - stride] - at[-1 - stride]) + (at[1 + stride] - at[-1 + stride])) * 0.25f;
     const float down = below - above;
     return across * across + down * down;
 }
 
-__device__ void load(const Channels& p, Tile& tile, int row, int column) {
+__device__ void load(const Channels& p, Tile& tile, int row, int column)
+{
     const int side = TILE >> p.level, rim = side + 2;
     for (int i = threadIdx.x; i < rim * rim; i += THREADS) {
         const int y = row * side + i / rim - 1, x = column * side + i % rim - 1;
@@ -110,7 +113,8 @@ __device__ void load(const Channels& p, Tile& tile, int row, int column) {
 }
 
 // Centre-surround contrast at level 2, clipped to 1.
-__device__ void find_contrast(const Channels& p, Tile& tile, int row, int column) {
+__device__ void find_contrast(const Channels& p, Tile& tile, int row, int column)
+{
     if (threadIdx.x >= 64) return;
     const int y = threadIdx.x / 8, x = threadIdx.x % 8;
     float centre[3], difference[3];

@@ -6,12 +6,13 @@ struct Sample {
     const float* points;  // [count, 3]: x and y in [0, 1] of the padded picture, and the level of the stack
     float* values;        // [count, layers * 4]
     int count, layers;
-    int gridded;          // the first of the layers that hold something in the last level alone
-    float last;           // that level
+    int gridded;  // the first of the layers that hold something in the last level alone
+    float last;   // that level
 };
 
 // One thread per point and layer.
-extern "C" __global__ void sample_stack(Sample p) {
+extern "C" __global__ void sample_stack(Sample p)
+{
     const int index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= p.count * p.layers) return;
     const int point = index / p.layers, layer = index % p.layers;

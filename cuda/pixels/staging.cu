@@ -2,21 +2,22 @@
 #include "state.cuh"
 
 struct Fetch {
-    const u8* host;      // planes, page-locked, laid out as on the device
+    const u8* host;  // planes, page-locked, laid out as on the device
     u8* device;
-    const int* tiles;    // row * columns + column, page-locked
+    const int* tiles;  // row * columns + column, page-locked
     int count;
     int tile_columns;
-    int offsets[3];      // of each plane in bytes, multiples of 16
-    int pitches[3];      // bytes between rows, multiples of 16
+    int offsets[3];  // of each plane in bytes, multiples of 16
+    int pitches[3];  // bytes between rows, multiples of 16
     int rows[3];
-    int sides[3];        // samples along a tile: 32, or 16 where chroma is halved; 0 for a plane that is not there
+    int sides[3];  // samples along a tile: 32, or 16 where chroma is halved; 0 for a plane that is not there
 };
 
 enum { THREADS = 128 };
 
 // A block per tile, four bytes per thread and turn; what lies between the plane's width and its pitch comes along.
-extern "C" __global__ void __launch_bounds__(THREADS) fetch_tiles(Fetch p) {
+extern "C" __global__ void __launch_bounds__(THREADS) fetch_tiles(Fetch p)
+{
     const int tile = p.tiles[blockIdx.x], row = tile / p.tile_columns, column = tile % p.tile_columns;
 #pragma unroll
     for (int plane = 0; plane < 3; plane++) {

@@ -1,7 +1,7 @@
 // Attributes of cells for queries in words: the share of each named colour, lightness, and text.
 //
-// `attributes`: a block of 64 threads per dirty tile, as pipeline/native/attributes.c to the last bit. `text`: a thread per
-// cell, as text() of pipeline/cpu/attributes.py. Where nothing was written, nothing changes.
+// `attributes`: a block of 64 threads per dirty tile, as pipeline/native/attributes.c to the last bit. `text`: a thread
+// per cell, as text() of pipeline/cpu/attributes.py. Where nothing was written, nothing changes.
 #include "spec/attributes.h"
 #include "spec/geometry.h"
 #include "state.cuh"
@@ -34,7 +34,8 @@ __device__ void name_colours(const Attributes& p, int tile_row, int tile_column)
     int cell = threadIdx.x / SAMPLES, sample = threadIdx.x % SAMPLES, upper = threadIdx.x & SAMPLES;
     int row = tile_row * 2 + cell / 2, column = tile_column * 2 + cell % 2;
     int at = (row * SIDE + sample / SIDE) * p.columns * SIDE + column * SIDE + sample % SIDE;
-    int bin = (rounded(p.planes[0][at]) >> 3) << 12 | (rounded(p.planes[1][at]) >> 2) << 6 | rounded(p.planes[2][at]) >> 2;
+    int bin =
+        (rounded(p.planes[0][at]) >> 3) << 12 | (rounded(p.planes[1][at]) >> 2) << 6 | rounded(p.planes[2][at]) >> 2;
     int name = p.name[bin], light = p.lightness[bin], count = 0;
     for (int k = 0; k < COLOURS; k++) {
         u32 same = __ballot_sync(~0u, name == k);
@@ -46,7 +47,8 @@ __device__ void name_colours(const Attributes& p, int tile_row, int tile_column)
     if (sample == COLOURS) p.light[place] = (float)light / (float)(255 * SAMPLES);
 }
 
-// Strokes that end in one row of a cell: an edge up and an edge down, or the other way round, at most WIDEST_STROKE apart.
+// Strokes that end in one row of a cell: an edge up and an edge down, or the other way round, at most WIDEST_STROKE
+// apart.
 __device__ int strokes_in(const float* luma, int left, int width, float step)
 {
     int sign = 0, seen = left - 2 * WIDEST_STROKE, count = 0;

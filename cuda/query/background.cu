@@ -1,8 +1,8 @@
 // Background model: frame differences and a learned static background, per cell.
 //
-// `update_background`: one block of 64 threads per tile, as pipeline/native/background.c. `reset_background`: one block over
-// the Grid, as the end of BackgroundModel.update in pipeline/cpu/background.py: a scene cut, or a camera that pans, resets
-// the background. Results are equal bit for bit. A frame that writes nothing changes nothing.
+// `update_background`: one block of 64 threads per tile, as pipeline/native/background.c. `reset_background`: one block
+// over the Grid, as the end of BackgroundModel.update in pipeline/cpu/background.py: a scene cut, or a camera that
+// pans, resets the background. Results are equal bit for bit. A frame that writes nothing changes nothing.
 #include "spec/attributes.h"
 #include "spec/geometry.h"
 #include "state.cuh"
@@ -43,7 +43,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) update_background(const __
     int at = (row * SIDE + sample / SIDE) * p.columns * SIDE + column * SIDE + sample % SIDE;
     bool learns = p.index - p.last_change[cell] > p.learning_frames, other = false, away = false;
     for (int plane = 0; plane < 3; plane++) {
-        int now = rounded(p.now[plane][at]), last = p.last[plane][at], background = learns ? last : p.background[plane][at];
+        int now = rounded(p.now[plane][at]), last = p.last[plane][at],
+            background = learns ? last : p.background[plane][at];
         other |= abs(now - last) > p.step;
         away |= abs(now - background) > p.step;
         p.background[plane][at] = background;
@@ -51,7 +52,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) update_background(const __
     }
     u32 difference = __ballot_sync(~0u, other), foreground = __ballot_sync(~0u, away);
     if (sample) return;
-    int changed = __popc(upper ? difference >> SAMPLES : difference & 0xffff), differing = __popc(upper ? foreground >> SAMPLES : foreground & 0xffff);
+    int changed = __popc(upper ? difference >> SAMPLES : difference & 0xffff),
+        differing = __popc(upper ? foreground >> SAMPLES : foreground & 0xffff);
     bool known = learns || p.known[cell];
     p.known[cell] = known;
     if (changed) p.last_change[cell] = p.index;

@@ -11,7 +11,7 @@ struct Relevance {
     float* combined;            // [cells]
     float* maps;                // [queries][cells]; null: not requested
     int rows, columns;
-    float across, down;         // a cell's width and height / the picture's
+    float across, down;  // a cell's width and height / the picture's
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) relevance(const __grid_constant__ Relevance p)

@@ -10,8 +10,8 @@ struct Terms {
     const int* query;            // [terms]: index of the query of a term, ascending; each has at least one
     const float* signed_weight;  // [queries]: below zero for a negative query
     int terms, queries;
-    int sigmoid;                 // activation: 1 for the sigmoid, 0 for clipping to [0, 1]
-    int only_negative;           // 1: all queries are negative
+    int sigmoid;        // activation: 1 for the sigmoid, 0 for clipping to [0, 1]
+    int only_negative;  // 1: all queries are negative
 };
 
 // The value of one term in [0, 1].

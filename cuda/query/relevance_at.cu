@@ -1,5 +1,5 @@
-// Relevance at any points of the picture: the embedding channels are fetched from the channel stack, whose last level is
-// the Grid, and the texture unit interpolates between its cells.
+// Relevance at any points of the picture: the embedding channels are fetched from the channel stack, whose last level
+// is the Grid, and the texture unit interpolates between its cells.
 //
 // One thread per point. Texels are half floats, and the unit's weights have 8 bits.
 #include "relevance.cuh"
@@ -8,14 +8,14 @@ const int THREADS = 64;
 
 struct RelevanceAt {
     Terms terms;
-    u64 texture;           // of the stack, all levels
-    const float* points;   // [count][2]: x and y in [0, 1] of the padded picture
-    float* combined;       // [count]
-    float* values;         // [count][queries]
+    u64 texture;          // of the stack, all levels
+    const float* points;  // [count][2]: x and y in [0, 1] of the padded picture
+    float* combined;      // [count]
+    float* values;        // [count][queries]
     int count;
-    int layer;             // the first of the embedding channels' layers
-    float level;           // the stack's last
-    float across, down;    // the padded picture's width and height / the picture's
+    int layer;           // the first of the embedding channels' layers
+    float level;         // the stack's last
+    float across, down;  // the padded picture's width and height / the picture's
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) relevance_at(const __grid_constant__ RelevanceAt p)

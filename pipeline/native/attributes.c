@@ -4,11 +4,7 @@
 #include "native.h"
 #include "spec/attributes.h"
 
-enum {
-    COLOUR_SIDE = CELL >> COLOUR_LEVEL,
-    SAMPLES = COLOUR_SIDE * COLOUR_SIDE,
-    STROKE_SIDE = CELL >> STROKE_LEVEL
-};
+enum { COLOUR_SIDE = CELL >> COLOUR_LEVEL, SAMPLES = COLOUR_SIDE * COLOUR_SIDE, STROKE_SIDE = CELL >> STROKE_LEVEL };
 
 typedef struct {
     const float *luma, *cb, *cr; /* of COLOUR_LEVEL, in 8-bit units */
@@ -52,13 +48,13 @@ INLINE void name_colours(const Attributes *a, int32_t row, int32_t column, int32
     for (int32_t k = 0; k < COLOURS; k++)
         for (int32_t cell = 0; cell < cells; cell++)
             a->shares[k * all + first + cell] = (float)(int32_t)(count[cell] >> 5 * k & 31) / SAMPLES;
-    for (int32_t cell = 0; cell < cells; cell++)
-        a->light[first + cell] = (float)light[cell] / (255 * SAMPLES);
+    for (int32_t cell = 0; cell < cells; cell++) a->light[first + cell] = (float)light[cell] / (255 * SAMPLES);
 }
 
-/* Edges of a row of samples from ``left`` - WIDEST_STROKE on: 1 rising, -1 falling, 0 none, also at the picture's edge. */
-INLINE void find_edges(
-    const float *restrict luma, int32_t left, int32_t right, int32_t width, float step, int8_t *restrict edge)
+/* Edges of a row of samples from ``left`` - WIDEST_STROKE on: 1 rising, -1 falling, 0 none, as at the picture's edge.
+ */
+INLINE void find_edges(const float *restrict luma, int32_t left, int32_t right, int32_t width, float step,
+                       int8_t *restrict edge)
 {
     int32_t first = greatest(left - WIDEST_STROKE, 1), end = least(right, width - 1);
     for (int32_t x = left - WIDEST_STROKE; x < first; x++) edge[x - left + WIDEST_STROKE] = 0;
@@ -69,8 +65,8 @@ INLINE void find_edges(
     }
 }
 
-/* Strokes that end in each of ``cells`` cells: a rising and a falling edge, in either order, at most WIDEST_STROKE samples
-   apart, with no edge between them. */
+/* Strokes that end in each of ``cells`` cells: a rising and a falling edge, in either order, at most WIDEST_STROKE
+   samples apart, with no edge between them. */
 INLINE void count_strokes(const Attributes *a, int32_t row, int32_t column, int32_t cells)
 {
     int32_t width = a->columns * STROKE_SIDE, left = column * STROKE_SIDE, samples = cells * STROKE_SIDE;
@@ -106,7 +102,8 @@ static int32_t cells_written(const uint8_t *tiles, int32_t column, int32_t colum
 }
 
 /* Update the cells of the tiles of ``written``, and the strokes of the cells beside them. */
-FOR_EACH_PROCESSOR EXPORT void attributes(const Attributes *a, const uint8_t *written)
+FOR_EACH_PROCESSOR
+EXPORT void attributes(const Attributes *a, const uint8_t *written)
 {
     int32_t across = a->columns / CELLS_PER_TILE;
     for (int32_t row = 0; row < a->rows; row++) {

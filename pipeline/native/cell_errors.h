@@ -1,5 +1,5 @@
-/* Leaf errors of some cells of a row; see leaf_errors.c. Included once per instruction set, with FIND_ERRORS defined as the
-   name of the function. */
+/* Leaf errors of some cells of a row; see leaf_errors.c. Included once per instruction set, with FIND_ERRORS defined as
+   the name of the function. */
 
 #include "native.h"
 #include "spec/errors.h"
@@ -11,8 +11,8 @@
 #endif
 
 enum {
-    COARSER = 4,  /* ratio of the unit of differences to that of samples */
-    VECTOR = 16,  /* samples per vector instruction; rows are processed in whole vectors */
+    COARSER = 4,                             /* ratio of the unit of differences to that of samples */
+    VECTOR = 16,                             /* samples per vector instruction; rows are processed in whole vectors */
     WIDEST = MOST_CELLS * CELL / 2 + VECTOR, /* samples of a row, with neighbours at each end */
 #if defined(__AVX2__)
     TOGETHER = 2, /* samples whose squares are summed by one instruction, if a cell has as many */
@@ -21,8 +21,8 @@ enum {
 #endif
 };
 
-/* Samples of the coarse level with neighbours on all sides; the same enlarged vertically; the even and odd samples of a row
-   of the fine level. */
+/* Samples of the coarse level with neighbours on all sides; the same enlarged vertically; the even and odd samples of a
+   row of the fine level. */
 typedef struct {
     uint16_t narrow[CELL / 2 + 2][WIDEST];
     uint16_t high[CELL][WIDEST];
@@ -33,8 +33,8 @@ typedef struct {
 INLINE uint16_t in_units(float mean) { return (uint16_t)(int32_t)(mean * (float)UNIT + 0.5f); }
 
 /* ``count`` pairs of samples of the level ``step`` above the plane's base, from ``left`` on. */
-INLINE void load_pairs(const Pyramid *plane, int32_t step, int32_t row, int32_t left, int32_t count, uint16_t *restrict even,
-                       uint16_t *restrict odd)
+INLINE void load_pairs(const Pyramid *plane, int32_t step, int32_t row, int32_t left, int32_t count,
+                       uint16_t *restrict even, uint16_t *restrict odd)
 {
     int64_t at = (int64_t)row * (plane->stride >> step) + left;
     if (step) {
@@ -53,7 +53,8 @@ INLINE void load_pairs(const Pyramid *plane, int32_t step, int32_t row, int32_t 
 }
 
 /* ``count`` samples of a level above the base, with a neighbour at each end; edge samples are repeated. */
-INLINE void load_rimmed(const Pyramid *plane, int32_t step, int32_t row, int32_t left, int32_t count, uint16_t *restrict to)
+INLINE void load_rimmed(const Pyramid *plane, int32_t step, int32_t row, int32_t left, int32_t count,
+                        uint16_t *restrict to)
 {
     int32_t rows = plane->rows >> step, columns = (int32_t)(plane->stride >> step);
     const float *from = plane->coarse[step - 1] + (int64_t)least(greatest(row, 0), rows - 1) * columns + left;
@@ -77,10 +78,10 @@ INLINE uint32_t square(uint16_t fine, uint16_t shown)
     return (uint32_t)(apart * apart);
 }
 
-/* Add, for each of ``n`` coarse samples, the squared differences of the two fine samples under it in one row. ``high`` has a
-   neighbour at each end. */
-INLINE void add_squares(const uint16_t *restrict even, const uint16_t *restrict odd, const uint16_t *restrict high, int32_t n,
-                        uint32_t *restrict squares)
+/* Add, for each of ``n`` coarse samples, the squared differences of the two fine samples under it in one row. ``high``
+   has a neighbour at each end. */
+INLINE void add_squares(const uint16_t *restrict even, const uint16_t *restrict odd, const uint16_t *restrict high,
+                        int32_t n, uint32_t *restrict squares)
 {
     for (int32_t first = 0; first < n; first += VECTOR)
         for (int32_t x = first; x < first + VECTOR; x++) {
@@ -108,7 +109,8 @@ INLINE __m256i squares_of(__m256i even, __m256i odd, const uint16_t *high)
 INLINE __m256i load(const void *from) { return _mm256_loadu_si256((const __m256i *)from); }
 
 /* add_squares for whole vectors of a row of the fine level, which is ``step`` above the plane's base; TOGETHER. */
-INLINE void add_row(const Pyramid *plane, int32_t step, int32_t row, int32_t left, int32_t n, const uint16_t *high, Samples *s)
+INLINE void add_row(const Pyramid *plane, int32_t step, int32_t row, int32_t left, int32_t n, const uint16_t *high,
+                    Samples *s)
 {
     const __m256i most = _mm256_set1_epi16(0xff * UNIT);
     const uint8_t *pixels = plane->pixels + (int64_t)row * plane->stride + left;
@@ -130,8 +132,8 @@ INLINE void add_row(const Pyramid *plane, int32_t step, int32_t row, int32_t lef
 
 #endif
 
-/* One plane: ``sums`` [cells] of squared differences between the level ``step - 1`` above the base and the enlarged next
-   level, which has ``side`` samples along a cell. */
+/* One plane: ``sums`` [cells] of squared differences between the level ``step - 1`` above the base and the enlarged
+   next level, which has ``side`` samples along a cell. */
 INLINE void compare_levels(const Pyramid *plane, int32_t step, int32_t side, int32_t row, int32_t column, int32_t cells,
                            Samples *s, uint32_t *sums)
 {
@@ -157,7 +159,8 @@ INLINE void compare_levels(const Pyramid *plane, int32_t step, int32_t side, int
 }
 
 /* The errors of ``cells`` cells of a row, from ``column`` on, at all levels. */
-INLINE void find_some(const Pyramid planes[3], const LeafErrors *e, int32_t row, int32_t column, int32_t cells, Samples *s)
+INLINE void find_some(const Pyramid planes[3], const LeafErrors *e, int32_t row, int32_t column, int32_t cells,
+                      Samples *s)
 {
     double total[MOST_CELLS] = {0};
     uint32_t sums[MOST_CELLS];

@@ -36,7 +36,8 @@ __attribute__((noinline)) static void add_row(const uint8_t *now, const uint8_t 
         if (mask[tile]) continue;
         for (int32_t half = 0; half < side / 4; half++) {
             int32_t at = tile * side * BLOCKS_PER_TILE + 16 * half;
-            __m128i a = _mm_loadu_si128((const __m128i *)(now + at)), b = _mm_loadu_si128((const __m128i *)(reference + at));
+            __m128i a = _mm_loadu_si128((const __m128i *)(now + at)),
+                    b = _mm_loadu_si128((const __m128i *)(reference + at));
             sums[tile][half] = _mm_add_epi32(sums[tile][half], _mm_sad_epu8(a, b));
         }
     }
@@ -69,7 +70,8 @@ static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uin
     Sums sums;
     memset(sums, 0, sizeof *sums * (size_t)tiles);
     for (int32_t y = 0; y < side; y++)
-        add_row(band->now + y * band->now_stride, band->reference + y * band->reference_stride, tiles, side, mask, sums);
+        add_row(band->now + y * band->now_stride, band->reference + y * band->reference_stride, tiles, side, mask,
+                sums);
     for (int32_t tile = 0; tile < tiles; tile++)
         if (!mask[tile] && exceeds(sums[tile], limit))
             mask[tile] = side == 8 || any_quarter_over(band, tile * side * BLOCKS_PER_TILE, limit);
@@ -83,7 +85,8 @@ static inline void mark_chunk(const Band *band, int32_t tiles, int32_t side, uin
         uint32_t sum = 0;
         for (int32_t y = 0; y < side; y++)
             for (int32_t x = block * side; x < (block + 1) * side; x++)
-                sum += (uint32_t)abs((int)band->now[y * band->now_stride + x] - (int)band->reference[y * band->reference_stride + x]);
+                sum += (uint32_t)abs((int)band->now[y * band->now_stride + x]
+                                     - (int)band->reference[y * band->reference_stride + x]);
         if (sum > limit) mask[block / BLOCKS_PER_TILE] = 1;
     }
 }
@@ -126,12 +129,14 @@ EXPORT void changed_tiles(const Plane now[3], const Plane reference[3], const in
         uint32_t limit = (uint32_t)(threshold * side * side); /* rounded down: equivalent for whole numbers */
         for (int32_t top = 0; top < now[plane].height; top += side) {
             uint8_t *row = mask + (ptrdiff_t)(top / tile) * columns;
-            Band band = {now[plane].samples + top * now[plane].stride, reference[plane].samples + top * reference[plane].stride,
-                         now[plane].stride, reference[plane].stride};
+            Band band = {now[plane].samples + top * now[plane].stride,
+                         reference[plane].samples + top * reference[plane].stride, now[plane].stride,
+                         reference[plane].stride};
             int32_t whole = top + side <= now[plane].height ? now[plane].width / tile : 0;
             mark_whole(&band, whole, side, limit, row);
             for (int32_t left = whole * tile; left < now[plane].width; left += side)
-                if (!row[left / tile]) row[left / tile] = edge_block(&now[plane], &reference[plane], top, left, side) > limit;
+                if (!row[left / tile])
+                    row[left / tile] = edge_block(&now[plane], &reference[plane], top, left, side) > limit;
         }
     }
 }
@@ -192,8 +197,8 @@ static uint32_t noise_of(const Plane *luma, int32_t top, int32_t left, uint8_t *
     return 2 * abs(sums.now - sums.before) > sums.apart ? 0 : (uint32_t)sums.apart;
 }
 
-/* The lower quartile of the blocks' noise, in eighths of a grey value, at most 255. ``before`` uint8[rows, columns, 64] holds
-   the blocks of the frame before, which become this one's. A tile counts if its block lies in the picture. */
+/* The lower quartile of the blocks' noise, in eighths of a grey value, at most 255. ``before`` uint8[rows, columns, 64]
+   holds the blocks of the frame before, which become this one's. A tile counts if its block lies in the picture. */
 EXPORT int32_t noise_level(const Plane *luma, int32_t rows, int32_t columns, uint8_t *before)
 {
     uint32_t bins[NOISE_LEVELS] = {0}, count = 0, found = 0;
@@ -222,8 +227,8 @@ EXPORT void copy_tiles(const Plane *source, const Plane *target, int32_t side, i
             if (end == column) continue;
             int32_t left = column * bytes, width = least(end * bytes, source->width) - left;
             for (int32_t y = row * side; width > 0 && y < least((row + 1) * side, source->height); y++)
-                memcpy((uint8_t *)target->samples + y * target->stride + left, source->samples + y * source->stride + left,
-                       (size_t)width);
+                memcpy((uint8_t *)target->samples + y * target->stride + left,
+                       source->samples + y * source->stride + left, (size_t)width);
             column = end;
         }
 }

@@ -1,8 +1,8 @@
-/* The channels with local reach, reduced to the Grid as they are computed: one value per cell, for all cells within reach
-   of a change. Runs of cells in a row are processed together, one row of samples at a time.
+/* The channels with local reach, reduced to the Grid as they are computed: one value per cell, for all cells within
+   reach of a change. Runs of cells in a row are processed together, one row of samples at a time.
 
-   Edges are the magnitude of 3x3 Sobel / 4 in sqrt(Y) and sqrt(1 - Y); scaling, square root and clipping commute with the
-   maximum, so they are applied once per cell. Edge samples are repeated beyond the picture. */
+   Edges are the magnitude of 3x3 Sobel / 4 in sqrt(Y) and sqrt(1 - Y); scaling, square root and clipping commute with
+   the maximum, so they are applied once per cell. Edge samples are repeated beyond the picture. */
 
 #include "native.h"
 #include "spec/local_channels.h"
@@ -14,15 +14,16 @@
 enum { SURROUND = 1 << (TOP_LEVEL - SALIENCY_LEVEL) };
 
 typedef struct {
-    const void *luma;      /* at the analysis level: uint8 at level 0, else float32, in 8-bit units */
-    const float *low;      /* luma of level 3 */
-    const float *centre[3];   /* luma, Cb, Cr of level 2 */
-    const float *surround[3]; /* the same of level 4 */
-    float *edges, *edges_inverted, *highpass, *lowpass, *saliency; /* [grid] */
-    int32_t level;         /* the analysis level */
-    int32_t rows, columns; /* of the Grid */
-    int32_t margin;        /* reach of a change, in cells */
-    float black, span;     /* of luma, in 8-bit units */
+    const void *luma;              /* at the analysis level: uint8 at level 0, else float32, in 8-bit units */
+    const float *low;              /* luma of level 3 */
+    const float *centre[3];        /* luma, Cb, Cr of level 2 */
+    const float *surround[3];      /* the same of level 4 */
+    float *edges, *edges_inverted; /* [grid], as the next ones */
+    float *highpass, *lowpass, *saliency;
+    int32_t level;                /* the analysis level */
+    int32_t rows, columns;        /* of the Grid */
+    int32_t margin;               /* reach of a change, in cells */
+    float black, span;            /* of luma, in 8-bit units */
     float luma_gain, chroma_gain; /* of the saliency */
 } Channels;
 
@@ -47,7 +48,7 @@ static void read_luma(const Channels *c, int32_t y, int32_t left, int32_t count,
 {
     int32_t side = CELL >> c->level, height = c->rows * side, width = c->columns * side;
     int64_t row = (int64_t)least(greatest(y, 0), height - 1) * width;
-    int32_t first = left < 0, last = left + count > width ? count - 1 : count;
+    int32_t first = left < 0, last = count - (left + count > width);
     if (c->level) {
         const float *samples = (const float *)c->luma + row + left;
         for (int32_t x = first; x < last; x++) out[x] = clipped(samples[x], c->black, c->span);
@@ -60,7 +61,8 @@ static void read_luma(const Channels *c, int32_t y, int32_t left, int32_t count,
 }
 
 FOR_EACH_PROCESSOR
-static void take_roots(const float *restrict light, int32_t count, float span, float *restrict root, float *restrict inverse)
+static void take_roots(const float *restrict light, int32_t count, float span, float *restrict root,
+                       float *restrict inverse)
 {
     for (int32_t x = 0; x < count; x++) {
         root[x] = sqrtf(light[x]);
@@ -127,8 +129,8 @@ static void enlarge(const float *restrict row, int32_t count, int32_t factor, fl
 }
 
 FOR_EACH_PROCESSOR
-static void add_detail(const float *restrict light, const float *restrict low, int32_t count,
-                       float *restrict most, float *restrict sum)
+static void add_detail(const float *restrict light, const float *restrict low, int32_t count, float *restrict most,
+                       float *restrict sum)
 {
     for (int32_t x = 0; x < count; x++) {
         float detail = fabsf(light[x] - low[x]);
@@ -143,7 +145,8 @@ static void add_contrast(const Channels *c, const float *const centre[3], float 
                          float *restrict sum)
 {
     for (int32_t x = 0; x < count; x++) {
-        float luma = centre[0][x] - surround[0][x], cb = centre[1][x] - surround[1][x], cr = centre[2][x] - surround[2][x];
+        float luma = centre[0][x] - surround[0][x], cb = centre[1][x] - surround[1][x],
+              cr = centre[2][x] - surround[2][x];
         float red_green = fabsf(RED_GREEN_CR * cr + RED_GREEN_CB * cb);
         float blue_yellow = fabsf(BLUE_YELLOW_CB * cb + BLUE_YELLOW_CR * cr);
         float contrast = fabsf(luma) * c->luma_gain + (red_green + blue_yellow) * c->chroma_gain;
@@ -184,7 +187,8 @@ static void next_roots(const Channels *c, Rows *r, int32_t y, int32_t left, int3
 /* Edges, highpass and lowpass of the cells [first, first + cells) of one row of cells. */
 static void add_run(const Channels *c, Rows *r, int32_t row, int32_t first, int32_t cells)
 {
-    int32_t side = CELL >> c->level, count = cells * side, left = first * side, factor = 1 << (LOWPASS_LEVEL - c->level);
+    int32_t side = CELL >> c->level, count = cells * side, left = first * side,
+            factor = 1 << (LOWPASS_LEVEL - c->level);
     int32_t per_cell = CELL >> LOWPASS_LEVEL;
     clear(r->most_light, count);
     clear(r->most_dark, count);

@@ -42,7 +42,8 @@ static void to_share(const int32_t *squares, int32_t columns, int32_t reach, flo
     }
 }
 
-/* ``distance`` [rows, columns]: to the nearest cell with an edge above ``least_edge`` in either map, / reach, clipped to 1.
+/* ``distance`` [rows, columns]: to the nearest cell with an edge above ``least_edge`` in either map, / reach, clipped
+   to 1.
    ``apart`` int32[rows, columns] and ``squares`` int32[columns] are working memory. */
 EXPORT void edge_distance(const float *edges, const float *inverted, int32_t rows, int32_t columns, float least_edge,
                           int32_t reach, int32_t *apart, int32_t *squares, float *distance)
@@ -55,7 +56,8 @@ EXPORT void edge_distance(const float *edges, const float *inverted, int32_t row
     for (int32_t y = 0; y < rows; y++) {
         for (int32_t x = 0; x < columns; x++) squares[x] = reach * reach;
         for (int32_t offset = -reach; offset <= reach; offset++)
-            nearest_along(apart + (int64_t)y * columns, offset, greatest(-offset, 0), least(columns - offset, columns), squares);
+            nearest_along(apart + (int64_t)y * columns, offset, greatest(-offset, 0), least(columns - offset, columns),
+                          squares);
         to_share(squares, columns, reach, distance + (int64_t)y * columns);
     }
 }

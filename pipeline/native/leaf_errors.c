@@ -4,8 +4,8 @@
    bilinear enlargement by 2. The recursion leaves out how the errors of successive enlargements correlate.
 
    Samples are held in 64ths of a grey value, differences in 16ths, so that sums of their squares over a cell are whole
-   numbers below 2^32, in any order. Enlarging reads neighbouring samples, so the errors of a cell also depend on the cells
-   around it. */
+   numbers below 2^32, in any order. Enlarging reads neighbouring samples, so the errors of a cell also depend on the
+   cells around it. */
 
 #include "native.h"
 

@@ -9,15 +9,15 @@
 
 /* The motion map: largest change of luma at ``level`` in each cell, times ``scale``, clipped to 1. */
 typedef struct {
-    const void *before; /* luma of ``level`` before this update, laid out as in the pyramid; null: no motion map */
+    const void *before;     /* luma of ``level`` before this update, laid out as in the pyramid; null: no motion map */
     const uint8_t *changed; /* [tiles] to compute it for */
     float *motion;          /* [grid] */
     float scale;
     int32_t level;
 } Motion;
 
-/* Copy the pixels of the tiles of ``mask`` in one row of tiles. Edge samples are repeated where the picture ends inside a
-   tile. */
+/* Copy the pixels of the tiles of ``mask`` in one row of tiles. Edge samples are repeated where the picture ends inside
+   a tile. */
 static void copy_row(const Plane *source, Pyramid *into, int32_t row, int32_t columns, const uint8_t *mask)
 {
     int32_t side = TILE >> into->base;
@@ -136,8 +136,8 @@ static void set_motion(const float *then, const float *now, const Motion *motion
     }
 }
 
-/* Levels and motion of one tile, whose pixels are written already. ``before``: previous luma at the level of the motion map,
-   from this row of tiles on; null: no motion for this tile. */
+/* Levels and motion of one tile, whose pixels are written already. ``before``: previous luma at the level of the motion
+   map, from this row of tiles on; null: no motion for this tile. */
 static void build_tile(const Pyramid into[3], const Motion *motion, const void *before, int32_t row, int32_t column,
                        int32_t columns)
 {
@@ -179,10 +179,11 @@ static void write_row(const Plane source[3], Pyramid into[3], const Motion *moti
                        columns);
 }
 
-/* Write the tiles of ``errors->written`` from the frame's planes. ``motion->before`` may be the planes that are written.
-   ``strip``: working memory for a row of tiles of luma. The errors of a row of cells follow as soon as the row of tiles below
-   it is written, while its samples are still in the cache. */
-EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const Motion *motion, const LeafErrors *errors, uint8_t *strip)
+/* Write the tiles of ``errors->written`` from the frame's planes. ``motion->before`` may be the planes that
+   are written. ``strip``: working memory for a row of tiles of luma. The errors of a row of cells follow as soon as the
+   row of tiles below it is written, while its samples are still in the cache. */
+EXPORT void write_tiles(const Plane source[3], Pyramid into[3], const Motion *motion, const LeafErrors *errors,
+                        uint8_t *strip)
 {
     int32_t rows = errors->rows / CELLS_PER_TILE, columns = errors->columns / CELLS_PER_TILE;
     for (int32_t row = 0; row < rows; row++) {

@@ -8,7 +8,7 @@
 
 #include "spec/geometry.h"
 
-/* Compiled twice where the loader can choose by processor. Without fused multiply-adds, so that both give the same bits. */
+/* Compiled twice where the loader can choose by processor, without fused multiply-adds, so that both agree. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
 #define HAS_AVX2 /* to be checked for at run time */
@@ -25,8 +25,8 @@ typedef struct {
     int32_t width, height;
 } Plane;
 
-/* One plane at all its levels. ``pixels`` is the base, uint8; ``coarse[k]`` is the k-th level above it, float32. All are
-   contiguous and padded to whole tiles; ``stride`` and ``rows`` are the base's width and height. */
+/* One plane at all its levels. ``pixels`` is the base, uint8; ``coarse[k]`` is the k-th level above it, float32. All
+   are contiguous and padded to whole tiles; ``stride`` and ``rows`` are the base's width and height. */
 typedef struct {
     uint8_t *pixels;
     float *coarse[TOP_LEVEL];
@@ -51,7 +51,7 @@ enum { MOST_CELLS = 16 };
 typedef void FindErrors(const Pyramid planes[3], const LeafErrors *e, int32_t row, int32_t column, int32_t cells);
 FindErrors find_errors, find_errors_avx2;
 
-/* Update the errors of the cells of a row that lie in a written tile or touch one. Tiles around them must be up to date. */
+/* Update the errors of the cells of a row that lie in a written tile or touch one. Tiles around them are up to date. */
 void leaf_errors(const Pyramid planes[3], const LeafErrors *e, int32_t row);
 
 static inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
@@ -60,8 +60,8 @@ static inline int32_t greatest(int32_t a, int32_t b) { return a > b ? a : b; }
 /* Inlined with constant sizes, so that loops become vector instructions without remainders. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* out[factor * count]: ``count`` samples enlarged bilinearly by ``factor`` (2, 4, 8, 16), sample centres aligned. ``row`` has
-   an extra sample at each end: row[x + 1] is sample x. */
+/* out[factor * count]: ``count`` samples enlarged bilinearly by ``factor`` (2, 4, 8, 16), sample centres aligned.
+   ``row`` has an extra sample at each end: row[x + 1] is sample x. */
 INLINE void enlarge_row(const float *restrict row, int32_t count, int32_t factor, float *restrict out)
 {
     for (int32_t x = 0; x < count; x++)

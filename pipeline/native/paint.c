@@ -12,8 +12,8 @@ enum { WIDEST = PATCH << TOP_LEVEL, TAPS = 4 };
 typedef struct {
     const float *samples; /* of the level */
     int32_t rows, columns;
-    int32_t top, left;    /* of the token, in samples of its level */
-    uint8_t *onto;        /* its first pixel */
+    int32_t top, left; /* of the token, in samples of its level */
+    uint8_t *onto;     /* its first pixel */
     int64_t stride;
 } Token;
 
@@ -121,8 +121,13 @@ static void paint(const Pyramid *from, const Plane *onto, int32_t lod, int32_t r
     int32_t side = PATCH << lod >> from->base, top = row * side, left = column * side, step = lod - from->base;
     uint8_t *pixels = (uint8_t *)onto->samples + top * onto->stride + left;
     if (step > 0) {
-        Token token = {from->coarse[step - 1], from->rows >> step, (int32_t)(from->stride >> step), row * PATCH,
-                       column * PATCH, pixels, onto->stride};
+        Token token = {from->coarse[step - 1],
+                       from->rows >> step,
+                       (int32_t)(from->stride >> step),
+                       row * PATCH,
+                       column * PATCH,
+                       pixels,
+                       onto->stride};
         if (cubic) paint_enlarged_cubic(&token, 1 << step);
         else paint_enlarged(&token, 1 << step);
     } else {
@@ -156,8 +161,8 @@ static float cubic_at(const float *samples, int32_t rows, int32_t columns, int32
 }
 
 /* One token of a level 2^step times as coarse as the plane; it may extend beyond the plane's edge. */
-EXPORT void paint_upper(const float *samples, int32_t rows, int32_t columns, const Plane *onto, int32_t step, int32_t row,
-                        int32_t column, int32_t cubic)
+EXPORT void paint_upper(const float *samples, int32_t rows, int32_t columns, const Plane *onto, int32_t step,
+                        int32_t row, int32_t column, int32_t cubic)
 {
     int32_t factor = 1 << step, top = row * PATCH * factor, left = column * PATCH * factor;
     int32_t bottom = least(top + PATCH * factor, onto->height), right = least(left + PATCH * factor, onto->width);

@@ -1,12 +1,14 @@
 /* The tokens of the quadtree with the least weighted squared error for a budget.
 
    For a price t per token the best tree is found bottom-up, J(n) = min(leaf, split, keep) (Chou, Lookabaugh and Gray,
-   1989); of equal costs the one with fewer tokens wins. The price is the lowest one, of a given ascending list, whose tree
-   fits the budget. Tokens left over are then spent one step at a time, on the step with the highest gain per token.
+   1989); of equal costs the one with fewer tokens wins. The price is the lowest one, of a given ascending list, whose
+   tree fits the budget. Tokens left over are then spent one step at a time, on the step with the highest gain per
+   token.
 
-   Nodes below TOP_LEVEL are stored child-major: the first children of all nodes of the level above, then the second ones,
-   and so on, so that a sum over children is a sum of four contiguous quarters. Coarser nodes, which only small budgets for
-   large pictures need, are stored row by row. All arithmetic is float32; sums run in the order of the children. */
+   Nodes below TOP_LEVEL are stored child-major: the first children of all nodes of the level above, then the second
+   ones, and so on, so that a sum over children is a sum of four contiguous quarters. Coarser nodes, which only small
+   budgets for large pictures need, are stored row by row. All arithmetic is float32; sums run in the order of the
+   children. */
 
 #include "native.h"
 
@@ -16,26 +18,26 @@
 enum { LEVELS = MOST_LOD + 1 };
 
 typedef struct {
-    const int32_t *source;  /* [level-0 nodes]: index of the unit; -1 outside the grid of units */
-    const uint8_t *inside;  /* [level-0 nodes] */
-    const int32_t *units[LEVELS];           /* [level][nodes]: units inside the picture */
+    const int32_t *source;                       /* [level-0 nodes]: index of the unit; -1 outside the grid of units */
+    const uint8_t *inside;                       /* [level-0 nodes] */
+    const int32_t *units[LEVELS];                /* [level][nodes]: units inside the picture */
     const int32_t *row[LEVELS], *column[LEVELS]; /* [level][nodes]: place in units of 2^level */
     int32_t nodes[LEVELS];
     int32_t rows[LEVELS], columns[LEVELS]; /* of nodes, from TOP_LEVEL on */
-    int32_t cell_rows, cell_columns; /* of the grid of cells */
-    int32_t merge;          /* a unit is merge x merge cells; the last ones may extend beyond the grid */
+    int32_t cell_rows, cell_columns;       /* of the grid of cells */
+    int32_t merge;                         /* a unit is merge x merge cells; the last ones may extend beyond the grid */
 } Quadtree;
 
 typedef struct {
-    const float *weight;            /* [grid of cells] */
+    const float *weight;           /* [grid of cells] */
     const float *errors[MOST_LOD]; /* [grid]: squared error when shown at level 1..top */
-    const float *kept;              /* [grid]: squared error without a token; null: each unit needs a token */
-    const float *prices;            /* ascending */
-    int32_t least, most;            /* first and last price that may be chosen */
-    int32_t guess;                  /* price to try first */
-    int32_t budget;                 /* in units */
-    int32_t top;                    /* level of the coarsest tokens, at least TOP_LEVEL */
-    float min_gain;                 /* gain per token that a step must exceed */
+    const float *kept;             /* [grid]: squared error without a token; null: each unit needs a token */
+    const float *prices;           /* ascending */
+    int32_t least, most;           /* first and last price that may be chosen */
+    int32_t guess;                 /* price to try first */
+    int32_t budget;                /* in units */
+    int32_t top;                   /* level of the coarsest tokens, at least TOP_LEVEL */
+    float min_gain;                /* gain per token that a step must exceed */
 } Task;
 
 typedef struct {
@@ -77,7 +79,8 @@ static void sum_up(const Quadtree *q, int32_t level, float *values)
         sum_children(values, q->nodes[level], values);
         return;
     }
-    for (int32_t i = 0; i < q->nodes[level]; i++) { /* no child precedes its parent: none is overwritten before it is read */
+    for (int32_t i = 0; i < q->nodes[level];
+         i++) { /* no child precedes its parent: none is overwritten before it is read */
         float parts[4];
         for (int32_t k = 0; k < 4; k++) {
             int32_t child = child_of(q, level, i, k);
@@ -128,7 +131,8 @@ static void find_costs(const Quadtree *q, const Task *task, Memory *m)
 
 /* Costs and tokens of the level-1 nodes when split. */
 FOR_EACH_PROCESSOR
-static void split_bottom(const Quadtree *q, const float *kept, float price, float *restrict cost, int32_t *restrict tokens)
+static void split_bottom(const Quadtree *q, const float *kept, float price, float *restrict cost,
+                         int32_t *restrict tokens)
 {
     int32_t n = q->nodes[1];
     if (!kept) {
@@ -152,8 +156,8 @@ static void split_bottom(const Quadtree *q, const float *kept, float price, floa
 }
 
 FOR_EACH_PROCESSOR
-static void take_better(const float *restrict leaf, float price, int32_t n, float *restrict cost, int32_t *restrict tokens,
-                        uint8_t *restrict better)
+static void take_better(const float *restrict leaf, float price, int32_t n, float *restrict cost,
+                        int32_t *restrict tokens, uint8_t *restrict better)
 {
     for (int32_t i = 0; i < n; i++) {
         float alone = leaf[i] + price;
@@ -202,7 +206,7 @@ static int32_t prune(const Quadtree *q, const Task *task, Memory *m, float price
     return count;
 }
 
-/* The lowest price in [least, most] whose tree fits. Token counts never grow with the price; the last one always fits. */
+/* The lowest price in [least, most] whose tree fits. Token counts never grow with the price, and the last one fits. */
 static int32_t find_price(const Quadtree *q, const Task *task, Memory *m)
 {
     int32_t dear = task->most, cheap = task->least - 1; /* fits, does not fit */
@@ -292,7 +296,7 @@ static Step pop(Step *heap, int32_t *size)
 
 /* Push the step that gives a skipped unit a token (level 0), or splits a leaf, if it fits and gains enough. */
 static void push_step(const Quadtree *q, const Task *task, const Memory *m, int32_t level, int32_t node, int32_t room,
-                  Step *heap, int32_t *size)
+                      Step *heap, int32_t *size)
 {
     float gain;
     int32_t extra = 1;
@@ -346,8 +350,8 @@ static int ascending(const void *a, const void *b)
 }
 
 /* List the leaves from coarse to fine, then row by row. Returns their number. */
-static int32_t list_leaves(const Quadtree *q, const Memory *m, int32_t top, uint32_t *places, uint8_t *lod, int32_t *row,
-                           int32_t *column)
+static int32_t list_leaves(const Quadtree *q, const Memory *m, int32_t top, uint32_t *places, uint8_t *lod,
+                           int32_t *row, int32_t *column)
 {
     int32_t count = 0;
     for (int32_t level = top; level >= 0; level--) {
@@ -377,8 +381,8 @@ EXPORT int64_t allocation_memory(const Quadtree *q)
     return 64 * (4 * LEVELS) + (int64_t)q->nodes[0] * 64; /* parts are rounded up to 64 bytes */
 }
 
-/* Choose the nodes that get tokens. ``lod``, ``row`` and ``column`` hold ``budget`` entries each, but at most one per level-0
-   node. ``price`` becomes the index of the chosen price. Returns the number of nodes. */
+/* Choose the nodes that get tokens. ``lod``, ``row`` and ``column`` hold ``budget`` entries each, but at most one per
+   level-0 node. ``price`` becomes the index of the chosen price. Returns the number of nodes. */
 EXPORT int32_t allocate_tokens(const Quadtree *q, const Task *task, uint8_t *memory, uint8_t *lod, int32_t *row,
                                int32_t *column, int32_t *price)
 {

@@ -8,8 +8,7 @@ INLINE uint32_t squares(const uint8_t *a, int64_t a_stride, const uint8_t *b, in
     int16_t apart[CELL * CELL];
     int32_t sum = 0;
     for (int32_t y = 0; y < side; y++)
-        for (int32_t x = 0; x < side; x++)
-            apart[y * side + x] = (int16_t)(a[y * a_stride + x] - b[y * b_stride + x]);
+        for (int32_t x = 0; x < side; x++) apart[y * side + x] = (int16_t)(a[y * a_stride + x] - b[y * b_stride + x]);
     for (int32_t i = 0; i < side * side; i++) sum += apart[i] * apart[i];
     return (uint32_t)sum;
 }
@@ -25,7 +24,8 @@ static uint32_t squared_error(const uint8_t *a, int64_t a_stride, const uint8_t 
    plane's weight; ``unseen`` where ``seen`` is 0. ``sides`` are the samples along a cell of each plane. The planes are
    padded to whole tiles at least. */
 EXPORT void reader_error(const Plane shown[3], const Plane truth[3], const int32_t sides[3], const double weights[3],
-                         const uint8_t *seen, float unseen, int32_t rows, int32_t columns, const uint8_t *mask, float *error)
+                         const uint8_t *seen, float unseen, int32_t rows, int32_t columns, const uint8_t *mask,
+                         float *error)
 {
     for (int32_t row = 0; row < rows; row++)
         for (int32_t column = 0; column < columns; column++) {
@@ -35,27 +35,29 @@ EXPORT void reader_error(const Plane shown[3], const Plane truth[3], const int32
             for (int32_t plane = 0; seen[at] && plane < 3; plane++) {
                 const Plane *a = &shown[plane], *b = &truth[plane];
                 int32_t side = sides[plane];
-                sum += weights[plane] * squared_error(a->samples + row * side * a->stride + column * side, a->stride,
-                                                      b->samples + row * side * b->stride + column * side, b->stride, side);
+                sum += weights[plane]
+                       * squared_error(a->samples + row * side * a->stride + column * side, a->stride,
+                                       b->samples + row * side * b->stride + column * side, b->stride, side);
             }
             error[at] = seen[at] ? (float)sum : unseen;
         }
 }
 
-/* Whether any of the three other tiles that touch the cell is in ``mask``: enlarging a token reads neighbouring samples. */
+/* Whether any of the three other tiles that touch the cell is in ``mask``: an enlarged token mixes their samples. */
 static int beside(const uint8_t *mask, int32_t row, int32_t column, int32_t rows, int32_t columns)
 {
     int32_t y = row / CELLS_PER_TILE, x = column / CELLS_PER_TILE;
     int32_t other_y = row % CELLS_PER_TILE ? y + 1 : y - 1, other_x = column % CELLS_PER_TILE ? x + 1 : x - 1;
     int32_t within_y = other_y >= 0 && other_y < rows, within_x = other_x >= 0 && other_x < columns;
-    return (within_x && mask[y * columns + other_x]) || (within_y && mask[other_y * columns + x]) ||
-           (within_y && within_x && mask[other_y * columns + other_x]);
+    return (within_x && mask[y * columns + other_x]) || (within_y && mask[other_y * columns + x])
+           || (within_y && within_x && mask[other_y * columns + other_x]);
 }
 
-/* Updates ``residual`` float32[levels, grid]: the error of each cell after a token of LOD 1, 2 ... was shown there, 0 where
-   none was since its pixels, or those around it, changed. ``changed`` and ``settled`` are uint8[tiles]: those that changed
-   in this frame, and those that changed in the previous frame but not in this one. ``painted`` uint8[grid] marks cells
-   painted at ``lod`` since the last call, and is cleared; ``outdated`` uint8[grid], cells that changed since painted. */
+/* Updates ``residual`` float32[levels, grid]: the error of each cell after a token of LOD 1, 2 ... was shown there, 0
+   where none was since its pixels, or those around it, changed. ``changed`` and ``settled`` are uint8[tiles]: those
+   that changed in this frame, and those that changed in the previous frame but not in this one. ``painted`` uint8[grid]
+   marks cells painted at ``lod`` since the last call, and is cleared; ``outdated`` uint8[grid], cells that changed
+   since painted. */
 EXPORT void reader_residuals(const uint8_t *changed, const uint8_t *settled, const uint8_t *lod, const float *error,
                              int32_t rows, int32_t columns, uint8_t *painted, uint8_t *outdated, float *residual,
                              int32_t levels)

@@ -33,8 +33,8 @@ static inline int32_t nothing_at(const uint8_t *flags, int32_t left)
     return !eight;
 }
 
-/* First pass of two-pass labelling: provisional labels from 1 on, whose equivalences are in ``parent``. Returns how many.
-   No two cells that get a new label touch, so there is at most one label per four cells. */
+/* First pass of two-pass labelling: provisional labels from 1 on, whose equivalences are in ``parent``. Returns how
+   many. No two cells that get a new label touch, so there is at most one label per four cells. */
 static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns, int32_t *label, int32_t *parent)
 {
     int32_t count = 0;
@@ -59,11 +59,10 @@ static int32_t label_cells(const uint8_t *present, int32_t rows, int32_t columns
     return count;
 }
 
-/* Number the regions of one ``plane`` from ``first`` on in ``label`` (0: no region) and measure them. Returns the next free
-   number. ``parent``: working memory for cells / 4 + 1 entries. */
-static int32_t label_plane(
-    const uint8_t *present, int32_t rows, int32_t columns, int32_t plane, int32_t first, int32_t *label, int32_t *parent,
-    Region *regions)
+/* Number the regions of one ``plane`` from ``first`` on in ``label`` (0: no region) and measure them. Returns the next
+   free number. ``parent``: working memory for cells / 4 + 1 entries. */
+static int32_t label_plane(const uint8_t *present, int32_t rows, int32_t columns, int32_t plane, int32_t first,
+                           int32_t *label, int32_t *parent, Region *regions)
 {
     int32_t count = label_cells(present, rows, columns, label, parent), next = first;
     for (int32_t k = 1; k <= count; k++) /* roots precede their members, and are replaced by their number, negated */
@@ -88,11 +87,11 @@ static int32_t label_plane(
 }
 
 /* The regions where each of ``count`` shares, [grid] each, is at least ``enough`` ``inside`` the picture. ``label`` has
-   room for [count][grid]; ``planes`` of them are used, as a share without regions takes none. ``regions`` has room for one
-   per four labels and number 0, which stands for no region. Returns their number, including that. */
-EXPORT int32_t label_regions(
-    const float *const *shares, int32_t count, const uint8_t *inside, float enough, int32_t rows, int32_t columns,
-    int32_t *label, int32_t *planes, Region *regions, int32_t *parent, uint8_t *present)
+   room for [count][grid]; ``planes`` of them are used, as a share without regions takes none. ``regions`` has room for
+   one per four labels and number 0, which stands for no region. Returns their number, including that. */
+EXPORT int32_t label_regions(const float *const *shares, int32_t count, const uint8_t *inside, float enough,
+                             int32_t rows, int32_t columns, int32_t *label, int32_t *planes, Region *regions,
+                             int32_t *parent, uint8_t *present)
 {
     int64_t cells = (int64_t)rows * columns;
     int32_t next = 1;
@@ -109,8 +108,8 @@ EXPORT int32_t label_regions(
 }
 
 /* The smallest and the largest ``size`` of the regions that contain each cell; 1 and 0 if there is none. */
-EXPORT void extreme_sizes(
-    const int32_t *label, int32_t planes, int64_t cells, const float *size, float *smallest, float *largest)
+EXPORT void extreme_sizes(const int32_t *label, int32_t planes, int64_t cells, const float *size, float *smallest,
+                          float *largest)
 {
     for (int64_t at = 0; at < cells; at++) {
         smallest[at] = 1.0f;
@@ -127,15 +126,15 @@ EXPORT void extreme_sizes(
 
 enum { WIDE = 6 }; /* length from which on outermost cells may show too little of an object to be detected */
 
-/* When a whole region is taken to move. It must be small enough, and at least as many of its cells must move as its shorter
-   side has. Then either is enough: cells that surely move are a certain share of it and span it; or cells that surely move
-   or moved recently are most of it, and span it except for the outermost cells of a long side. */
+/* When a whole region is taken to move. It must be small enough, and at least as many of its cells must move as its
+   shorter side has. Then either is enough: cells that surely move are a certain share of it and span it; or cells that
+   surely move or moved recently are most of it, and span it except for the outermost cells of a long side. */
 typedef struct {
-    float sure;       /* least motion of a cell that surely moves */
-    double span;      /* least share of the region's height and width between the outermost moving cells */
-    double share;     /* least share of cells that surely move */
-    double widest;    /* cells of the largest region that may be filled */
-    double most;      /* least share of cells that surely move or moved recently */
+    float sure;    /* least motion of a cell that surely moves */
+    double span;   /* least share of the region's height and width between the outermost moving cells */
+    double share;  /* least share of cells that surely move */
+    double widest; /* cells of the largest region that may be filled */
+    double most;   /* least share of cells that surely move or moved recently */
 } Filling;
 
 /* The moving cells of a region. */
@@ -153,7 +152,7 @@ static int32_t spans(int32_t part, int32_t whole, double span, int32_t rim)
 static int32_t spanned(const Region *region, const Region *part, double span, int32_t rim)
 {
     return spans(part->bottom - part->top + 1, region->bottom - region->top + 1, span, rim)
-        && spans(part->right - part->left + 1, region->right - region->left + 1, span, rim);
+           && spans(part->right - part->left + 1, region->right - region->left + 1, span, rim);
 }
 
 static int32_t moves(const Region *region, const Movement *movement, const Filling *rule)
@@ -181,11 +180,11 @@ static void raise_region(const int32_t *label, int32_t columns, const Region *re
             if (label[at] == number) moving[at] = 1.0f;
 }
 
-/* Set ``moving`` [grid] to 1 in all cells of the regions that move. ``recent`` [grid]: cells that moved recently, 0 or 1.
+/* Set ``moving`` [grid] to 1 in all cells of the regions that move. ``recent`` [grid]: cells that moved recently, 0
+   or 1.
    ``movement``: working memory, one entry per region. */
-EXPORT void fill_moving(
-    const int32_t *label, int32_t planes, int32_t rows, int32_t columns, const Region *regions, int32_t count,
-    const Filling *rule, const uint8_t *recent, float *moving, Movement *movement)
+EXPORT void fill_moving(const int32_t *label, int32_t planes, int32_t rows, int32_t columns, const Region *regions,
+                        int32_t count, const Filling *rule, const uint8_t *recent, float *moving, Movement *movement)
 {
     int64_t cells = (int64_t)rows * columns;
     Region none = {0, columns, rows, 0, 0, 0};
@@ -205,11 +204,10 @@ EXPORT void fill_moving(
             raise_region(label + regions[number].plane * cells, columns, regions + number, number, moving);
 }
 
-/* Scale ``moving`` by the sum over its connected region: to 0 up to ``none``, unchanged from ``full`` on, linearly between.
-   The last arguments are working memory: [grid], then cells / 4 + 1 entries three times, then [grid]. */
-EXPORT void weaken_small(
-    float *moving, int32_t rows, int32_t columns, float none, float full, int32_t *label, int32_t *parent, Region *regions,
-    double *mass, uint8_t *present)
+/* Scale ``moving`` by the sum over its connected region: to 0 up to ``none``, unchanged from ``full`` on, linearly
+   between. The last arguments are working memory: [grid], then cells / 4 + 1 entries three times, then [grid]. */
+EXPORT void weaken_small(float *moving, int32_t rows, int32_t columns, float none, float full, int32_t *label,
+                         int32_t *parent, Region *regions, double *mass, uint8_t *present)
 {
     int64_t cells = (int64_t)rows * columns;
     for (int64_t at = 0; at < cells; at++) present[at] = moving[at] > 0.0f;
