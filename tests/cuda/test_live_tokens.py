@@ -13,6 +13,7 @@ from foveate.pipeline import open_stream
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.settings import Settings
 from tests.bench.speed.test_paced import check_tokens, clip  # noqa: F401 - a fixture
+from tests.pipeline.test_live_loss import Sender, check_loss, lossy  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.gpu
 
@@ -28,6 +29,10 @@ def test_a_frame_does_not_wait_for_the_next_one(clip: Path) -> None:  # noqa: F8
         assert stream.info.decoded_on_cpu is None
         latencies = sorted(selection.extras["latency"] for selection in islice(stream, 20))
     assert latencies[10] < 0.05
+
+
+def test_what_is_lost_is_over_at_the_next_keyframe(lossy: tuple[Sender, str, set[int]]) -> None:  # noqa: F811
+    check_loss(lossy, "cuda")
 
 
 def test_a_gpu_that_is_not_there(clip: Path) -> None:  # noqa: F811

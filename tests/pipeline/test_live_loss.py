@@ -8,15 +8,16 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import av
 import numpy as np
 import pytest
 
+from foveate.bench.clips.encoding import colour_frame, encode
 from foveate.pipeline import open_stream
-from tests.pipeline.made_sources import ffmpeg
 
 DATAGRAM = 7 * 188  # bytes
 RATE = 25
@@ -69,8 +70,7 @@ class Sender:
 def lossy(tmp_path: Path) -> Iterator[tuple[Sender, str, set[int]]]:
     """The sender, the address to read at, and checksums of all pictures as they are without loss."""
     path = tmp_path / "camera.ts"
-    encode = ["-c:v", "libx264", "-bf", "0", "-g", str(INTERVAL), "-pix_fmt", "yuv420p", "-b:v", "4M"]
-    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=320x240:r=25", "-frames:v", "50", *encode, str(path))
+    encode(path, moving(), Fraction(RATE), {"bf": "0", "g": str(INTERVAL), "crf": "20", "x264-params": "scenecut=0"})
     with av.open(str(path)) as container:
         sums = {checksum(frame.to_ndarray()[:240]) for frame in container.decode(video=0)}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -81,13 +81,25 @@ def lossy(tmp_path: Path) -> Iterator[tuple[Sender, str, set[int]]]:
     sender.end()
 
 
+def moving() -> Iterator[av.VideoFrame]:
+    """Noise, so that a picture takes many datagrams, which moves."""
+    noise = np.random.default_rng(1).integers(0, 256, (60, 90, 3)).astype(np.uint8).repeat(4, 0).repeat(4, 1)
+    for number in range(50):
+        yield colour_frame(np.ascontiguousarray(noise[:, 40 - abs(number - 25) : 360 - abs(number - 25)]))
+
+
 def checksum(luma: Any) -> int:
     return zlib.crc32(np.ascontiguousarray(luma))
 
 
 def test_what_is_lost_is_over_at_the_next_keyframe(lossy: tuple[Sender, str, set[int]]) -> None:
+    check_loss(lossy, "cpu")
+
+
+def check_loss(lossy: tuple[Sender, str, set[int]], engine: Literal["cpu", "cuda"]) -> None:
     sender, address, whole = lossy
-    with open_stream(address, budget=40, live={"connect_timeout": 20.0}) as stream:
+    with open_stream(address, budget=40, engine=engine, live={"connect_timeout": 20.0}) as stream:
+        assert stream.info.decoded_on_cpu is None
         seen, damaged = [], 0
         for selection in stream:
             assert stream.frame is not None
