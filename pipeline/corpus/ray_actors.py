@@ -29,7 +29,7 @@ LOCAL: Final = "local"
 AUTO: Final = "auto"
 _CONNECTS: Final = 3.0  # seconds within which an address must take a connection
 _ANSWERS: Final = 6.0  # and then answer as a cluster does
-_BEGINS: Final = 60.0  # seconds within which the first actor must have begun
+BEGINS: Final = 60.0  # seconds within which the first actor must have begun
 _NAMESPACE: Final = "foveate"
 
 
@@ -67,9 +67,9 @@ class ActorWorker:
         """See Worker. Raises EngineError where the cluster has no room for it."""
         if not self._ready:
             self._ready = self._result() is not None
-            if not self._ready and time.monotonic() - self._hired > _BEGINS:
+            if not self._ready and time.monotonic() - self._hired > BEGINS:
                 raise EngineError(
-                    f"the Ray cluster has begun no worker within {_BEGINS:g} s; it has no processor or GPU to spare: "
+                    f"the Ray cluster has begun no worker within {BEGINS:g} s; it has no processor or GPU to spare: "
                     "lower --workers or --ray-gpus"
                 )
         return self._ready
