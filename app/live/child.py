@@ -18,7 +18,8 @@ from foveate.app.console import Console
 from foveate.app.live.group import SourceGroup
 from foveate.app.live.messages import BEAT, Answer, Ask, End, Figures, Job
 from foveate.app.signals import Interruption
-from foveate.pipeline.exits import leave
+from foveate.pipeline.errors import FoveateError
+from foveate.pipeline.exits import Exit, leave
 
 _ANSWERING: Final = 4  # threads
 _FAREWELL: Final = 1.5  # seconds that sources get to end where nobody says how long
@@ -93,7 +94,10 @@ def main(descriptor: int) -> int:
                 _Child(parent, job, console).run()
             except KeyboardInterrupt:
                 return interruption.code
-    return 0
+            except Exception as error:  # noqa: BLE001 - the outermost place: one line, and the main process goes on
+                console.error(str(error) if isinstance(error, FoveateError) else f"internal error: {error!r}")
+                return Exit.FAILED
+    return Exit.DONE
 
 
 if __name__ == "__main__":

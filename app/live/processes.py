@@ -8,9 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -33,23 +33,23 @@ _SOON: Final = 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """The latest Figures, and when they came, by time.monotonic()."""
+class Known:
+    """How the sources fare. One object, so that whoever reads it counts nothing twice, and misses nothing."""
 
-    figures: Figures
-    at: float
+    figures: Figures | None = None  # of the present process; None: nothing was heard yet
+    at: float = 0.0  # when they came, seconds by time.monotonic()
+    earlier: Mapping[int, Report] = field(default_factory=dict)  # what processes that were killed had done, by number
+    latencies: Mapping[int, Histogram] = field(default_factory=dict)  # the same, where there is a page
 
 
 class SourceProcess:
-    """Some of the sources, and the process that reads them. Used by the main thread, but for ``ask`` and ``heard``."""
+    """Some of the sources, and the process that reads them. Used by the main thread, but for ``ask`` and ``known``."""
 
     def __init__(
         self, arguments: LiveArguments, numbers: Sequence[int], console: Console, ended: Callable[[], None]
     ) -> None:
         self.numbers = tuple(numbers)
-        self.earlier: dict[int, Report] = {}  # what processes that were killed had done
-        self.earlier_latencies: dict[int, Histogram] = {}  # the same, where there is a page
-        self.heard: Heard | None = None  # of the present process
+        self.known = Known()
         self._arguments, self._console, self._ended = arguments, console, ended
         self._backoff = Backoff(arguments.settings.live.retry_pause)
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,18 +73,13 @@ class SourceProcess:
         """Of its sources."""
         return self._arguments.settings
 
-    @property
-    def pid(self) -> int | None:
-        """Of the present process."""
-        return None if self._process is None else self._process.pid
-
     def start(self) -> None:
         """Start a process."""
         here, there = Pipe()
         command = [sys.executable, "-m", "foveate.app.live.child", str(there.fileno())]
         self._process = subprocess.Popen(command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL)
         there.close()
-        self._pipe, self._began, self.heard = here, time.monotonic(), None
+        self._pipe, self._began = here, time.monotonic()
         self._send(Job(self._arguments, self.numbers))
         self._reader = threading.Thread(target=self._read, args=(here,), name="foveate-process", daemon=True)
         self._reader.start()
@@ -122,9 +117,9 @@ class SourceProcess:
 
     def reports(self) -> list[Report]:
         """What came of each source, over all processes."""
-        heard = self.heard
-        latest = [self._empty(number) for number in self.numbers] if heard is None else heard.figures.reports
-        merged = [each.behind(self.earlier[each.number]) if self.earlier else each for each in latest]
+        known = self.known
+        latest = known.figures.reports if known.figures else [self._empty(number) for number in self.numbers]
+        merged = [each.behind(known.earlier[each.number]) if known.earlier else each for each in latest]
         return [replace(each, state="failed", error=self._given_up) for each in merged] if self._given_up else merged
 
     def ask(self, number: int, method: str, *arguments: Any) -> Any:
@@ -132,8 +127,8 @@ class SourceProcess:
 
         Raises ValueError where that does, and where the process does not answer.
         """
-        heard = self.heard
-        if heard is None or time.monotonic() - heard.at > SILENT:
+        known = self.known
+        if known.figures is None or time.monotonic() - known.at > SILENT:
             raise ValueError("the source's process does not answer")
         key, future = next(self._keys), Future[Any]()
         self._asked[key] = future
@@ -160,7 +155,7 @@ class SourceProcess:
             while True:
                 message = pipe.recv()
                 if isinstance(message, Figures):
-                    self.heard = Heard(message, time.monotonic())
+                    self.known = replace(self.known, figures=message, at=time.monotonic())
                 elif isinstance(message, Answer) and (future := self._asked.pop(message.key, None)) is not None:
                     if message.refusal is None:
                         future.set_result(message.value)
@@ -182,7 +177,7 @@ class SourceProcess:
     def _lost(self, code: int) -> None:
         """The process ended without having been told to."""
         lasted = time.monotonic() - self._began
-        self._remember()
+        self.known = self._remembered()
         self._failures = self._failures + 1 if lasted < _SOON else 1
         self._backoff.ended(lasted)
         whose = f"the process of sources {self.numbers[0]} to {self.numbers[-1]}"
@@ -191,7 +186,6 @@ class SourceProcess:
             self._over, self._given_up = True, f"its process {cause}"
             self._console.warn(f"{whose} {cause} {_TRIES} times in a row, and is not started again")
             return
-        self.heard = None
         # A source that was there before is waited for.
         live = self._arguments.settings.live.model_copy(update={"wait": True})
         settings = self._arguments.settings.model_copy(update={"live": live})
@@ -199,16 +193,17 @@ class SourceProcess:
         self._due = time.monotonic() + self._backoff.pause()
         self._console.warn(f"{whose} {cause}; it is started again")
 
-    def _remember(self) -> None:
-        """Keep the counts of a process that is gone."""
-        self.earlier = {report.number: report for report in self.reports()}
-        told = () if self.heard is None else self.heard.figures.statuses
-        for number, (_, latencies) in zip(self.numbers, told, strict=bool(told)):
-            self.earlier_latencies[number] = latencies.plus(self.earlier_latencies.get(number, Histogram.empty()))
+    def _remembered(self) -> Known:
+        """The counts of a process that is gone, behind those of earlier ones."""
+        told, latencies = self.known.figures, dict(self.known.latencies)
+        statuses = told.statuses if told else ()
+        for number, (_, latest) in zip(self.numbers, statuses, strict=bool(statuses)):
+            latencies[number] = latest.plus(latencies.get(number, Histogram.empty()))
+        return Known(earlier={report.number: report for report in self.reports()}, latencies=latencies)
 
     def _empty(self, number: int) -> Report:
         name = shown(self._arguments.addresses[number])
-        return Report(number, name, "reconnecting" if self.earlier else "connecting")
+        return Report(number, name, "reconnecting" if self.known.earlier else "connecting")
 
 
 class ProcessGroup:

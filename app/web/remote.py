@@ -29,19 +29,20 @@ class RemoteSource:
 
     def status(self) -> dict[str, Any]:
         """All figures, as they were half a second ago at most while the process runs."""
-        heard, earlier = self._process.heard, self._process.earlier.get(self._number)
-        status = self._unheard() if heard is None else dict(heard.figures.statuses[self._place][0])
+        known = self._process.known
+        earlier, told = known.earlier.get(self._number), known.figures
+        status = dict(told.statuses[self._place][0]) if told else self._unheard()
         for name, theirs in _COUNTS.items():
             status[name] += 0 if earlier is None else getattr(earlier, theirs)
-        if heard is not None:
-            self._go_on(status, time.monotonic() - heard.at)
+        if told is not None:
+            self._go_on(status, time.monotonic() - known.at)
         return status
 
     def latencies(self) -> Histogram:
         """From arrival to tokens, of all frames so far."""
-        heard, earlier = self._process.heard, self._process.earlier_latencies.get(self._number)
-        latest = Histogram.empty() if heard is None else heard.figures.statuses[self._place][1]
-        return latest if earlier is None else latest.plus(earlier)
+        known = self._process.known
+        latest = known.figures.statuses[self._place][1] if known.figures else Histogram.empty()
+        return latest.plus(known.latencies.get(self._number, Histogram.empty()))
 
     def records(self, index: int | None) -> tuple[int | None, list[tuple[int, bytes]]]:
         """See ShownSource; nothing where the process does not answer."""
