@@ -117,6 +117,7 @@ class LiveDecoding:
 class _Sent:
     """What is known of a packet whose picture has not come out."""
 
+    number: int  # of the packet
     pts: int | None
     checksum: int
 
@@ -133,8 +134,8 @@ class _Connection:
         self._at_once = False  # see Nvdec
         self._colour = Colour()
         self._sample: VideoFrame | None = None  # until a picture takes it along
-        self._number = 0  # of the latest packet; stands for its timestamp, which may be missing, or not be the only one
-        self._sent: dict[int, _Sent] = {}
+        self._number = 0  # of the latest packet
+        self._sent: dict[int, _Sent] = {}  # by the timestamp that the decoder was given
         self._failures = 0  # packets in a row
         self._failure = ""  # why the hardware is asked for nothing
         self._failing_until = 0.0  # seconds by time.monotonic()
@@ -213,21 +214,30 @@ class _Connection:
 
     def _by_hardware(self, unit: Unit, packet: Packet[Any]) -> Iterator[LivePicture]:
         self._number += 1
-        self._sent[self._number] = _Sent(packet.pts, zlib.crc32(bytes(packet)) if self._feed.bursts else 0)
+        timestamp = self._timestamp(packet)
+        checksum = zlib.crc32(bytes(packet)) if self._feed.bursts else 0
+        self._sent[timestamp] = _Sent(self._number, packet.pts, checksum)
         try:
-            yield from self._through(packet_data(unit.data, self._number, self._at_once))
+            yield from self._through(packet_data(unit.data, timestamp, self._at_once))
             self._failures = 0
         except FoveateError:
             raise
         except Exception as error:  # noqa: BLE001 - PyNvVideoCodec's are of several kinds
             record_damage(self._damage, f"a picture could not be decoded: {_first_line(error)}")
-            self._sent.pop(self._number, None)
+            self._sent.pop(timestamp, None)
             self._failures += 1
             if self._failures >= _FAILURES:
                 self._give_up(error)
                 self.close()
                 self._stream.begin_anew()
         self._count_lost()
+
+    def _timestamp(self, packet: Packet[Any]) -> int:
+        """For the decoder, which hands out the least timestamp with each picture, in the order of presentation.
+
+        Without reordering that is the packet's number, since its own may be missing, or not be the only one.
+        """
+        return self._number if self._at_once or packet.pts is None else packet.pts
 
     def _through(self, data: Any) -> Iterator[LivePicture]:
         assert self._hardware is not None, "there is no decoder"
@@ -239,9 +249,9 @@ class _Connection:
 
     def _count_lost(self) -> None:
         """Pictures that will not come out any more."""
-        late = [number for number in self._sent if number <= self._number - _INSIDE]
-        for number in late:
-            del self._sent[number]
+        late = [timestamp for timestamp, sent in self._sent.items() if sent.number <= self._number - _INSIDE]
+        for timestamp in late:
+            del self._sent[timestamp]
         if late:
             record_damage(self._damage, "pictures could not be decoded", len(late))
 

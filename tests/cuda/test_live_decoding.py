@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from heapq import heappop, heappush
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,7 +45,10 @@ class Feed:
 
 
 class StandIn:
-    """Nvdec, by PyAV. ``made`` tells of each how it was asked for; ``fails`` makes so many packets fail."""
+    """Nvdec, by PyAV. ``made`` tells of each how it was asked for; ``fails`` makes so many packets fail.
+
+    As the library does, it hands out the least timestamp that it was given, whatever packet a picture is from.
+    """
 
     made: list[bool]
     fails: int
@@ -57,6 +61,7 @@ class StandIn:
         if at_once:
             self._context.flags |= 1 << 19
         StandIn.made.append(at_once)
+        self._timestamps: list[int] = []
 
     def decode(self, data: tuple[bytes, int] | None) -> Iterator[Any]:
         if data is not None and StandIn.fails > 0:
@@ -64,12 +69,13 @@ class StandIn:
             raise RuntimeError("the picture is damaged\nin detail")
         packet = None if data is None else av.Packet(data[0])
         if packet is not None and data is not None:
-            packet.pts = data[1]
+            heappush(self._timestamps, data[1])
         for frame in self._context.decode(packet):
             luma = plane(frame)
             surface = SimpleNamespace(luma=luma, pixels=SimpleNamespace(nbytes=luma.nbytes))
+            timestamp = heappop(self._timestamps)
             yield SimpleNamespace(
-                pts=frame.pts, width=frame.width, height=frame.height, surface=surface, chroma_row=frame.height
+                pts=timestamp, width=frame.width, height=frame.height, surface=surface, chroma_row=frame.height
             )
 
     def close(self) -> None: ...
