@@ -299,6 +299,7 @@ def _decoded_by_cpu(codec: str, keyframe: bytes) -> VideoFrame | None:
     context = VideoCodecContext.create(codec, "r")
     assert isinstance(context, VideoCodecContext)
     context.flags |= Flags.low_delay | EXACT
+    context.thread_count = 1
     try:
         frames = [*context.decode(Packet(keyframe)), *context.decode(None)]
     except FFmpegError:

@@ -19,6 +19,7 @@ from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.info import EngineInfo
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.settings import AllocationSettings, CacheSettings, ChangeSettings, ScoreSettings, Settings
+from foveate.pipeline.sinks import open_sink
 
 STREAM = AllocationSettings(memory="stream")
 
@@ -704,3 +705,24 @@ def test_periodic_keyframes_can_come_earlier(samples: Path, offset: int, expecte
         kinds = [selection.keyframe for selection in stream]
     assert [number for number, kind in enumerate(kinds) if kind == "periodic"] == expected
     assert kinds[0] == "first"
+
+
+def test_where_only_sinks_take_the_selections(samples: Path, tmp_path: Path) -> None:
+    """From the beginning, and from the middle on; the records are those of a loop."""
+    written = []
+    for taken in (None, 0, 3):
+        file = tmp_path / f"{taken}.jsonl"
+        sinks = [open_sink(str(file))]
+        with open_stream(str(samples / "pedestrians.mp4"), sinks=sinks, budget=20, source={"frames": 9}) as stream:
+            if taken is None:
+                for _ in stream:
+                    pass
+            else:
+                for _ in range(taken):
+                    next(stream)
+                stream.drain()
+                with pytest.raises(StopIteration):
+                    next(stream)
+        written.append(file.read_bytes())
+    assert written[0].count(b"\n") == 10
+    assert written[1] == written[2] == written[0]
