@@ -13,12 +13,12 @@ Memory = Literal["frame", "stream"]
 
 
 class RedCheckError(Exception):
-    """A case does not do what it should, so that its speed means nothing. The message says why, in one line."""
+    """A correctness check failed, so the case's speed means nothing. The message says why, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """A video file, and how it was made where this program made it."""
+    """A video file, and how it was made if this program made it."""
 
     name: str
     path: Path
@@ -35,7 +35,7 @@ class Case:
 
 
 def file_clips(files: Sequence[str]) -> list[Clip]:
-    """The user's files, named by their stems; by their whole addresses where two stems are equal."""
+    """The user's files, named by their stems; by their whole addresses if two stems are equal."""
     stems = [Path(name).stem for name in files]
     return [Clip(stem if stems.count(stem) == 1 else name, Path(name)) for stem, name in zip(stems, files, strict=True)]
 

@@ -1,4 +1,4 @@
-"""``foveate bench``: how fast and how good the pipeline is, by suites, and what is done with their records."""
+"""``foveate bench``: speed and quality of the pipeline, by suites; comparison and reports of records."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from foveate.bench.records.table import print_record, standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.report.page import report, write_page
 from foveate.bench.speed.turns import STATISTIC, bench_case
+from foveate.bench.suites.printing import print_suite
 from foveate.bench.suites.suite import SuiteName, run_suite
-from foveate.bench.suites.told import print_suite
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.presets import load_preset
@@ -27,7 +27,7 @@ from foveate.pipeline.settings import Settings
 
 _FILES = "Video files. Default: the sample clips, and others made from them."
 _SUITE = (
-    "quality: what a reader of the tokens knows, against other ways to choose them. speed: as without a suite, and "
+    "quality: the reader's picture, against other ways to choose tokens. speed: as without a suite, and "
     "cost by frame size, budget, share changed, queries and streams. ablation: other values of the settings."
 )
 _QUICK = "Run a suite on fewer clips and frames, with fewer repeats: minutes on a small machine."
@@ -61,7 +61,7 @@ def bench(
     _check(repeats, frames, out, report)
     console = standard_error()
     if suite is not None:
-        held = Path(out) if out is not None and _goes_on(Path(out)) else None
+        held = Path(out) if out is not None and _resumes(Path(out)) else None
         record = run_suite(suite, files, settings, memory, repeats, frames, quick, held, _teller(console))
     elif quick:
         raise SettingsError("--quick goes with --suite quality, speed or ablation")
@@ -100,9 +100,9 @@ _COMMANDS: Final[Mapping[str, Command]] = {"compare": compare, "report": report}
 
 
 def command_of(arguments: Sequence[str]) -> tuple[Command, str, Sequence[str]]:
-    """What is behind ``foveate bench``: the function whose parameters are the flags, its name, and its arguments.
+    """The function of a ``foveate bench`` command line, whose parameters are the flags; its name, and its arguments.
 
-    A file that is named as one of the commands is benched as ./compare.
+    A file with the name of a command is given as ./compare.
     """
     if arguments and arguments[0] in _COMMANDS:
         return _COMMANDS[arguments[0]], f"bench {arguments[0]}", arguments[1:]
@@ -113,8 +113,8 @@ def _teller(console: Console) -> Callable[[str], None]:
     return lambda line: console.print(Text(line))
 
 
-def _goes_on(out: Path) -> bool:
-    """Whether a suite keeps its record there as it goes, and goes on with one that is there: not in a device."""
+def _resumes(out: Path) -> bool:
+    """Whether a suite saves its record there after each job and resumes from it: not if it is a device."""
     return out.is_file() or not out.exists()
 
 
@@ -125,7 +125,7 @@ def _limited(settings: Settings, frames: int | None) -> Settings:
 
 
 def _check(repeats: int | None, frames: int | None, out: str | None, report: str | None) -> None:
-    """Raise SettingsError now for what would fail when all is done."""
+    """Raise SettingsError before measuring for what would fail afterwards."""
     numbers = {"repeats": repeats, "frames": frames}
     check_least(1, **{flag: number for flag, number in numbers.items() if number is not None})
     check_folders(out=out, report=report)

@@ -1,4 +1,4 @@
-"""A file of answers in JSON lines, to which a second run adds only what is missing."""
+"""A file of answers in JSON lines; a second run adds only the missing ones."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from foveate.bench.cases.given import Method
+from foveate.bench.cases.model_inputs import Method
 from foveate.pipeline.errors import SinkError, SourceError
 
 _KEY: Final = ("question", "method", "budget")
 
 
 class Answers:
-    """The answers so far, by question and method. The first line of the file says what they are answers of."""
+    """The answers so far, by question and method. The first line of the file identifies model and questions."""
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
-        """Open a file, or begin one. A last line that was cut off, by a run that was ended, is written over.
+        """Open a file, or begin one. A last line that an interrupted run left incomplete is overwritten.
 
         Raises SourceError for a file of something else, or of another model, file of questions or sampling than
         ``about``; SinkError where it cannot be written.
@@ -44,11 +44,11 @@ class Answers:
         self._file.close()
 
     def get(self, question: str, method: Method) -> dict[str, Any] | None:
-        """An answer that is there."""
+        """An earlier answer; None if there is none."""
         return self._known.get((question, *method))
 
     def add(self, answer: dict[str, Any]) -> None:
-        """Write one down, with the fields ``question``, ``method`` and ``budget``. Raises SinkError."""
+        """Append one, with the fields ``question``, ``method`` and ``budget``. Raises SinkError."""
         self._write(answer)
         self._known[tuple(answer[name] for name in _KEY)] = answer
 

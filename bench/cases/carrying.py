@@ -1,4 +1,4 @@
-"""How well embeddings that are carried along the flow answer queries, against embeddings of every frame anew:
+"""How well embeddings that are warped along the flow answer queries, against embeddings of every frame:
 
 python -m foveate.bench.cases.carrying --out carrying.json
 
@@ -47,7 +47,7 @@ WAYS: Final[Mapping[str, ClipSettings]] = {
     "every 30th frame": ClipSettings(interval=30),
     "windows of 64 pixels, where any cell is lost": ClipSettings(dense="windows", window=64, stale=0.0, interval=30),
 }
-"""When cells are encoded again, beside the first frame."""
+"""Settings of when cells are encoded again after the first frame."""
 
 
 def carrying(
@@ -55,7 +55,7 @@ def carrying(
     out: Out = None,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 30,
 ) -> None:
-    """Compare the answers of carried embeddings with those of embeddings made anew for every frame."""
+    """Compare the relevance from warped embeddings with that from embeddings of every frame."""
     check_least(2, frames=frames)  # the first is encoded whole
     check_folders(out=out)
     say = standard_error().print
@@ -110,7 +110,7 @@ class _Seen:
 
 
 class _Probe:
-    """A query encoder whose embedder notes, beside what it carries, what encoding the frame anew gives."""
+    """A query encoder whose embedder also records what encoding each whole frame gives."""
 
     name: Final = "probe"
 
@@ -119,11 +119,11 @@ class _Probe:
         self.seen: list[_Seen] = []
 
     def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
-        """Nothing is asked in words."""
+        """There are no queries in words."""
         return CompiledQuery(None)
 
     def embedder(self, geometry: Geometry) -> _ProbeEmbedder:
-        """The one that is probed."""
+        """The embedder under test."""
         return _ProbeEmbedder(self._way, geometry, self.seen)
 
 
@@ -136,7 +136,7 @@ class _ProbeEmbedder:
         self._inner: DenseEmbedder | None = None
 
     def update(self, view: EmbedderInput) -> Embedded | None:
-        """What the inner embedder gives; its answers are compared on the way."""
+        """The inner embedder's result, which is also recorded."""
         rgb = picture_rgb(view.frame)
         vectors = self._encoder.encode_image(rgb, 0)
         if self._inner is None:

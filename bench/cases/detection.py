@@ -1,8 +1,8 @@
-"""What a detector finds in what a reader of the tokens holds, of what it finds in the whole frames:
+"""Recall of an object detector on the reader's picture, against its detections in the whole frames:
 
 python -m foveate.bench.cases.detection --model person.onnx --tile 300 --out detection.json
 
-Any detector in ONNX of the kinds that bench/cases/detector.py knows. A run that was ended goes on in the same file.
+Any detector in ONNX of the kinds that bench/cases/detector.py knows. An interrupted run resumes from its file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip
-from foveate.bench.cases.detector import Detector, Found, matched, open_detector
+from foveate.bench.cases.detector import Detections, Detector, matched, open_detector
 from foveate.bench.clips.footage import Footage, read_footage
 from foveate.bench.clips.samples import clips_of
 from foveate.bench.entry import Out, check_folders, check_least, run_module
@@ -42,7 +42,7 @@ def detection(
     tile: Annotated[int, arg(metavar="N", help=_TILE)] = 0,
     query: Annotated[str, arg(metavar="TEXT", help="Also measure Foveate with this query.")] = "moving",
 ) -> None:
-    """Count what a detector finds in the reader's picture, of what it finds in the whole frames."""
+    """Compare detections in the reader's picture with those in the whole frames."""
     check_least(1, frames=frames, every=every, budgets=min(budgets))
     check_folders(out=out)
     if tile != 0:
@@ -84,7 +84,7 @@ def clip_detection(
 
 
 def method_detection(
-    method: Method, footage: Footage, budget: int, true: Mapping[int, Found], detector: Detector
+    method: Method, footage: Footage, budget: int, true: Mapping[int, Detections], detector: Detector
 ) -> dict[str, Any]:
     """``recall``: the share found again, over the frames of ``true``; ``others``: how many more, as a share."""
     again, others = [], []

@@ -1,4 +1,4 @@
-"""Any object detector in ONNX whose outputs are boxes: what it finds in a picture."""
+"""Runs object detectors in ONNX whose outputs are boxes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from foveate.pipeline.errors import EngineError, SourceError
 from foveate.pipeline.extras import install_command
 
 OVERLAP: Final = 0.5
-"""Intersection over union from which on two boxes of one class are one thing."""
+"""Intersection over union from which on two boxes of one class count as one object."""
 _PADDING: Final = 114  # grey level around a picture that is fitted into a square, as YOLO models are trained
 
 Numbers = NDArray[np.float32]
 
 
-class Found(NamedTuple):
+class Detections(NamedTuple):
     """Boxes float32[n, 4]: left, top, right, bottom in pixels; scores float32[n] in [0, 1], falling; classes int[n]."""
 
     boxes: Numbers
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 class Session(Protocol):
-    """What is used of onnxruntime.InferenceSession."""
+    """The part of onnxruntime.InferenceSession that is used."""
 
     def get_inputs(self) -> Sequence[Any]: ...
     def get_outputs(self) -> Sequence[Any]: ...
@@ -56,26 +56,26 @@ class Detector:
                 f"TensorFlow Object Detection API), or one of [1, 4 + classes, n] (YOLO); it has {self._names}"
             )
 
-    def find(self, rgb: Plane) -> Found:
-        """What is in R'G'B', uint8[H, W, 3], each thing once."""
+    def find(self, rgb: Plane) -> Detections:
+        """The objects in R'G'B', uint8[H, W, 3], each once."""
         parts = [self._shifted(self._find(rgb[cut]), cut) for cut in tiles(rgb.shape[0], rgb.shape[1], self._tile)]
-        return once(Found(*(np.concatenate(each) for each in zip(*parts, strict=True))))
+        return suppress_overlaps(Detections(*(np.concatenate(each) for each in zip(*parts, strict=True))))
 
-    def _find(self, rgb: Plane) -> Found:
+    def _find(self, rgb: Plane) -> Detections:
         found = self._of_api(rgb) if self._parts else self._of_yolo(rgb)
         sure = found.scores >= self._least
-        return Found(found.boxes[sure], found.scores[sure], found.classes[sure])
+        return Detections(found.boxes[sure], found.scores[sure], found.classes[sure])
 
-    def _of_api(self, rgb: Plane) -> Found:
+    def _of_api(self, rgb: Plane) -> Detections:
         """Boxes are top, left, bottom, right as shares of the picture."""
         assert self._parts is not None
         outputs = dict(zip(self._names, self._session.run(None, {self._input.name: rgb[None]}), strict=True))
         boxes, scores, classes = (outputs[self._parts[part]][0] for part in ("boxes", "scores", "classes"))
         height, width = rgb.shape[:2]
         corners = boxes[:, [1, 0, 3, 2]] * np.array([width, height, width, height], np.float32)
-        return Found(np.asarray(corners, np.float32), scores, classes.astype(np.int64))
+        return Detections(np.asarray(corners, np.float32), scores, classes.astype(np.int64))
 
-    def _of_yolo(self, rgb: Plane) -> Found:
+    def _of_yolo(self, rgb: Plane) -> Detections:
         """Boxes are centre, width and height in pixels of the model's square, then one score for each class."""
         side = self._input.shape[2] if isinstance(self._input.shape[2], int) else 640
         scale = side / max(rgb.shape[:2])
@@ -87,9 +87,9 @@ class Detector:
         rows = output[0].T
         centre, half = rows[:, :2], rows[:, 2:4] / 2
         corners = np.concatenate([centre - half, centre + half], axis=1) / np.float32(scale)
-        return Found(np.asarray(corners, np.float32), rows[:, 4:].max(axis=1), rows[:, 4:].argmax(axis=1))
+        return Detections(np.asarray(corners, np.float32), rows[:, 4:].max(axis=1), rows[:, 4:].argmax(axis=1))
 
-    def _shifted(self, found: Found, cut: tuple[slice, slice]) -> Found:
+    def _shifted(self, found: Detections, cut: tuple[slice, slice]) -> Detections:
         left, top = cut[1].start, cut[0].start
         return found._replace(boxes=found.boxes + np.array([left, top, left, top], np.float32))
 
@@ -124,15 +124,15 @@ def _starts(length: int, side: int) -> list[int]:
     return [place * max(length - side, 0) // max(count - 1, 1) for place in range(count)]
 
 
-def once(found: Found) -> Found:
-    """Without those that overlap a surer one of their class; the surest first."""
+def suppress_overlaps(found: Detections) -> Detections:
+    """Non-maximum suppression: without boxes that overlap one of their class with a higher score; by falling score."""
     order = np.argsort(-found.scores, kind="stable")
     kept: list[int] = []
     for place in order.tolist():
         same = [other for other in kept if found.classes[other] == found.classes[place]]
         if not same or overlaps(found.boxes[place], found.boxes[same]).max() < OVERLAP:
             kept.append(place)
-    return Found(found.boxes[kept], found.scores[kept], found.classes[kept])
+    return Detections(found.boxes[kept], found.scores[kept], found.classes[kept])
 
 
 def overlaps(box: Numbers, others: Numbers) -> Numbers:
@@ -143,8 +143,8 @@ def overlaps(box: Numbers, others: Numbers) -> Numbers:
     return np.asarray(both / np.maximum(areas - both, 1e-9), np.float32)
 
 
-def matched(true: Found, found: Found) -> int:
-    """How many of ``true`` are in ``found``, each of which counts once: the surest first takes its best match."""
+def matched(true: Detections, found: Detections) -> int:
+    """How many of ``true`` match one of ``found`` each; those with the highest scores choose first."""
     free = list(range(len(found.boxes)))
     count = 0
     for box, kind in zip(true.boxes, true.classes, strict=True):

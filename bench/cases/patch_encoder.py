@@ -1,7 +1,7 @@
 """A stand-in for an image-text model whose embeddings follow what each part shows: colour, contrast and direction.
 
-It is no model of language. It is deterministic, fast and as local as can be, so that what is measured with it is how
-embeddings are carried, not how well something is recognised.
+It understands no language. It is deterministic, fast and strictly local, so it measures how well embeddings are warped,
+not how well anything is recognised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far a reader's picture is from the true one: squared errors of its planes and of R'G'B', and SSIM."""
+"""Errors of the reader's picture: mean squares of its planes and of R'G'B', and SSIM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Errors(NamedTuple):
 
 
 def errors_of(picture: Picture, planes: Sequence[Plane]) -> Errors:
-    """Compare the planes that a reader holds with the true ones."""
+    """Compare the planes of a reader's picture with the true ones."""
     squares = [mean_square(plane, true) for plane, true in zip(planes, picture.planes, strict=True)]
     return Errors(
         squares[0],

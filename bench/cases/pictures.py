@@ -1,4 +1,4 @@
-"""What a model that takes only pictures is shown of what was asked for: a thumbnail and sharp parts, or one picture.
+"""For models that take pictures only: a thumbnail with sharp parts against one picture, where a query asks for a thing.
 
 python -m foveate.bench.cases.pictures --out pictures.json
 
@@ -52,7 +52,7 @@ def pictures(
     budget: Annotated[int, arg(metavar="N", help="Language-model tokens per frame.")] = 68,
     every: Annotated[int, arg(metavar="N", help="Use every Nth frame.")] = 5,
 ) -> None:
-    """Compare a thumbnail and sharp parts with one picture, where something is asked for."""
+    """Compare a thumbnail with sharp parts against one picture, where a query asks for something."""
     check_least(1, budget=budget, every=every)
     check_folders(out=out)
     say = standard_error().print
@@ -88,12 +88,12 @@ def clip_pictures(clip: Clip, query: str, budget: int, every: int) -> dict[str, 
                 one_error, parts_error = (float(each[mask].mean()) for each in wrong)
                 errors[name].append((one_error, parts_error, int(np.count_nonzero(mask))))
     area = looked[0].rgb.shape[0] * looked[0].rgb.shape[1]
-    masks = {name: _told(found, area) for name, found in errors.items()}
+    masks = {name: _summary(found, area) for name, found in errors.items()}
     return {"name": clip.name, "with_parts": with_parts, "masks": masks} | clip_record(clip, len(looked))
 
 
 def painted(shown: Sequence[Picture], shape: Sequence[int]) -> Pixels:
-    """What a reader knows: the first picture enlarged bilinearly, the others laid over it."""
+    """The reader's picture: the first one enlarged bilinearly, the others painted over it."""
     height, width = shape[:2]
     seen = cv2.resize(shown[0].rgb, (width, height), interpolation=cv2.INTER_LINEAR)
     for picture in shown[1:]:
@@ -114,7 +114,7 @@ def _frames(clip: Clip, query: str, budget: int, every: int) -> Iterator[_Looked
 
 
 def _moving(frames: Sequence[Pixels]) -> Iterator[Mask]:
-    """Pixels that differ from the median picture; it is of what stands still where the camera does."""
+    """Pixels that differ from the median picture, which shows the background if the camera is still."""
     luma = np.stack([cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY) for rgb in frames])
     still = np.median(luma, axis=0).astype(np.uint8)
     for each in luma:
@@ -147,18 +147,18 @@ def _psnr(error: float) -> float:
     return _HIGHEST if error == 0 else min(_HIGHEST, 10 * math.log10(255**2 / error))
 
 
-def _told(found: Sequence[tuple[float, float, int]], area: int) -> Mapping[str, Any]:
+def _summary(found: Sequence[tuple[float, float, int]], area: int) -> Mapping[str, Any]:
     if not found:
         return {"frames": 0}
-    told: dict[str, Any] = {"frames": len(found), "share": fmean(pixels for *_, pixels in found) / area}
+    summary: dict[str, Any] = {"frames": len(found), "share": fmean(pixels for *_, pixels in found) / area}
     every = sum(pixels for *_, pixels in found)
     for at, name in enumerate(("one", "parts")):
         each = [_psnr(errors[at]) for errors in found]
         pooled = sum(errors[at] * errors[2] for errors in found) / every
-        told |= {f"{name}_mean": fmean(each), f"{name}_median": median(each), f"{name}_pooled": _psnr(pooled)}
-        told[f"{name}_samples"] = each
-    told["worse"] = sum(parts > one for one, parts, _ in found)
-    return told
+        summary |= {f"{name}_mean": fmean(each), f"{name}_median": median(each), f"{name}_pooled": _psnr(pooled)}
+        summary[f"{name}_samples"] = each
+    summary["worse"] = sum(parts > one for one, parts, _ in found)
+    return summary
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How much of the video a reader of the tokens knows, for Foveate and its peers. No model is needed:
+"""How close a reader's picture comes to the video, for Foveate and its peers. No model is needed:
 
 python -m foveate.bench.cases.quality --out quality.json --table quality.md
 
-What is known after a frame is, of each cell, the newest token sent for it. The picture so painted is compared with the
-true frame, at the same number of tokens per frame for every method.
+The reader's picture shows the newest token of each cell. After each frame it is compared with the true frame, at the
+same number of tokens per frame for every method.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def quality(
 
 
 def clip_quality(clip: Clip, methods: Mapping[str, Method], budget: int, frames: int) -> list[dict[str, Any]]:
-    """One case per method: how close the reader's picture comes, over the frames and in each, and tokens per frame."""
+    """One case per method: the error of the reader's picture, over all frames and by frame, and tokens per frame."""
     footage = read_footage(clip.path, frames)
     about = clip_record(clip, len(footage.pictures))
     return [
@@ -84,8 +84,8 @@ def clip_quality(clip: Clip, methods: Mapping[str, Method], budget: int, frames:
 
 
 def method_quality(method: Method, footage: Footage, budget: int) -> dict[str, Any]:
-    """What two readers know: one that has read all of a frame when it ends, and under ``constant_rate`` one that reads
-    K tokens per frame, first in, first out.
+    """The pictures of two readers: one that reads all tokens of a frame at once, and under ``constant_rate`` one that
+    reads K tokens per frame, first in, first out.
 
     ``tokens_per_frame`` is the mean over all frames, ``later_tokens`` over all but the first.
     """
@@ -107,7 +107,7 @@ def method_quality(method: Method, footage: Footage, budget: int) -> dict[str, A
 def _constant_rate(
     method: Method, footage: Footage, budget: int, errors: Sequence[Errors], tokens: Sequence[int]
 ) -> dict[str, Any]:
-    """The same as at once where no frame exceeds the budget: then nothing has to be painted again."""
+    """Figures of the second reader. If no frame exceeds the budget, they are those of the first."""
     if max(tokens) > budget:
         shown = at_constant_rate(method(footage, budget), footage, budget)
         late = [

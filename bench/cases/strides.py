@@ -1,12 +1,12 @@
-"""Whether tokens between the LODs are worth having: words read by OCR, which needs foveate[ocr], or PSNR:
+"""An experiment: are tokens between the LODs worthwhile? By words read by OCR, which needs foveate[ocr], or by PSNR:
 
 python -m foveate.bench.cases.strides --out strides.json
 python -m foveate.bench.cases.strides --psnr --out strides_psnr.json
 
-An experiment beside the product, whose tokens have strides of 1, 2, 4, 8 and 16, alike across and down. Compared with
-them are whole frames resized to the budget's samples at one stride (box means; across and down in the ratio that is
-named), and trees whose tokens may be wider than high or higher than wide, or lie on cells of other sizes: see
-peers/between.py. The texts are drawn, so the words are known; another seed draws others.
+The product's tokens have strides of 1, 2, 4, 8 and 16, the same across and down. They are compared with whole frames
+resized to the budget's samples at one stride (box means; across and down in the named ratio), and with trees whose
+tokens may be wider than high or higher than wide, or lie on cells of other sizes: see peers/between.py. The texts are
+drawn, so the words are known; another seed draws others.
 """
 
 from __future__ import annotations

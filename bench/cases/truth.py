@@ -1,8 +1,8 @@
-"""What a reader knows of clips of which the truth is known: things covered, delays, stale tokens, churn at rest.
+"""The reader's picture against ground truth, on generated clips: coverage, delays, stale tokens, churn when still.
 
 python -m foveate.bench.cases.truth --out truth.json
 
-A run that was ended goes on in the same file.
+An interrupted run resumes from its file.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from foveate.bench.records.writing import clip_record
 from foveate.bench.scenes.moving import SCENES, Box, Moment
 
 FINE: Final = 1
-"""The coarsest LOD that shows a thing finely."""
+"""The coarsest LOD that counts as fine."""
 STALE: Final = 8.0
-"""Grey levels by which a cell, shown at its LOD, is off on average where its token is stale: beyond any noise here."""
+"""Mean error of a cell, in grey levels, above which its token is stale: well above the noise of these clips."""
 _RATE: Final = Fraction(25)
-_SETTLED: Final = 15  # frames, after which a still scene is at rest
+_SETTLED: Final = 15  # frames until a still scene has settled
 _CHOSEN: Final = (
     "downscale",
     "EVS, causal",
@@ -53,7 +53,7 @@ def truth(
     budget: Annotated[int, arg(metavar="N", help="Tokens per frame, of 960 cells.")] = 96,
     frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 60,
 ) -> None:
-    """Compare what a reader knows with what is true, on generated clips."""
+    """Compare the reader's picture with ground truth, on generated clips."""
     check_least(1, budget=budget, frames=frames)
     check_folders(out=out)
     plan = {"budget": budget, "frames": frames, "fine": FINE, "stale": STALE}
@@ -150,7 +150,7 @@ def cells(box: Box) -> tuple[slice, slice]:
 
 
 def stale_cells(reader: ReaderPicture, picture: Picture, lods: NDArray[np.integer], coarser: int) -> NDArray[np.bool_]:
-    """bool[rows, columns]: cells that a token of now, at the same LOD, would show otherwise; also those without any."""
+    """bool[rows, columns]: cells that a new token of the same LOD would show differently, and cells without a token."""
     stale = lods == NOT_SHOWN
     for lod in np.unique(lods[~stale]).tolist():
         now = level_enlarged(picture.luma, lod)
@@ -167,9 +167,9 @@ def cell_differences(one: NDArray[np.uint8], other: NDArray[np.uint8], rows: int
 
 
 def truth_table(record: Mapping[str, Any]) -> str:
-    """One row per method: what each clip is there to show."""
+    """One row per method, one column per figure of interest."""
     cases = {(case["clip"], case["method"]): case for case in record["cases"]}
-    columns = [(clip, key, label, scale) for clip, key, label, scale in _TOLD if any(clip == pair[0] for pair in cases)]
+    columns = [column for column in _COLUMNS if any(column[0] == clip for clip, _ in cases)]
     rows = (
         (method, *(_shown(cases[clip, method], key, scale) for clip, key, _, scale in columns)) for method in _CHOSEN
     )
@@ -180,7 +180,7 @@ def _shown(case: Mapping[str, Any], key: str, scale: int) -> str:
     return "" if case[key] is None else f"{scale * case[key]:.1f}"
 
 
-_TOLD: Final = (
+_COLUMNS: Final = (
     ("speeds", "coverage", "moving things covered, %", 100),
     ("arrivals", "coverage", "new things covered, %", 100),
     ("arrivals", "first_fine", "frames until a new thing is fine", 1),

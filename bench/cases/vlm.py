@@ -1,8 +1,8 @@
-"""How often a vision-language model answers right, given all patches of a video's frames, or few, chosen in some ways.
+"""Accuracy of a vision-language model on multiple-choice questions, from all patches of a video's frames or from few.
 
 python -m foveate.bench.cases.vlm --model Qwen3-VL-4B-Instruct --questions questions.jsonl --out vlm.json
 
-Needs trained weights: whether those in a folder are cannot be told, and the accuracy of random ones means nothing.
+Needs trained weights: the accuracy of random ones means nothing, and files do not show whether weights are trained.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from tyro.conf import arg
 
 from foveate.bench.cases.answers import Answers
-from foveate.bench.cases.given import ALL, Frames, Method, methods_of
+from foveate.bench.cases.model_inputs import ALL, Frames, Method, methods_of
 from foveate.bench.cases.questions import Question, read_questions
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.interval import wilson
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from foveate.pipeline.vlm.reader import Reader
 
 _CAUTION: Final = (
-    "whether the weights in {} are trained cannot be told from its files: figures need real weights, the accuracy of "
-    "random ones means nothing"
+    "the files in {} do not show whether its weights are trained: the accuracy of random weights means nothing"
 )
 _MODEL = "The folder of a transformers model with trained weights."
 _QUESTIONS = "Questions, in the fields of bench/README.md."
@@ -79,7 +78,7 @@ def vlm(
 
 
 def _about(model: Path, questions: Path) -> dict[str, Any]:
-    """Which model and questions. Weights are told apart by their folder's name and configuration alone."""
+    """Which model and questions. Weights are identified by their folder's name and configuration alone."""
     return {
         "model": model.resolve().name,
         "config_sha256": sha256(model / "config.json"),
@@ -88,7 +87,7 @@ def _about(model: Path, questions: Path) -> dict[str, Any]:
 
 
 def _check(budgets: Sequence[int], fps: float) -> None:
-    """Raise SettingsError for what cannot be."""
+    """Raise SettingsError for impossible numbers."""
     if not budgets or len(set(budgets)) < len(budgets):
         raise SettingsError(f"--budgets must be different numbers, at least one, got {list(budgets)}")
     for budget in budgets:
@@ -100,30 +99,30 @@ def _check(budgets: Sequence[int], fps: float) -> None:
 def _answer(
     reader: Reader, question: Question, methods: Sequence[Method], known: Answers, fps: float, frames: int, most: int
 ) -> int:
-    """Ask what is not yet answered. Returns how many answers came to it."""
+    """Ask what has not been answered yet. Returns the number of new answers."""
     missing = [method for method in methods if known.get(question.name, method) is None]
-    seen = Frames(question, fps, frames, reader.merge) if missing else None
+    sampled = Frames(question, fps, frames, reader.merge) if missing else None
     for method in missing:
-        assert seen is not None
-        given = seen.given(method)
-        if not given:
+        assert sampled is not None
+        inputs = sampled.inputs(method)
+        if not inputs:
             raise SourceError(f"{question.video} has no frame in the part that question {question.name!r} is about")
         begin = time.perf_counter()
-        said = _said(reader, given, question.prompt, most)
+        said = _said(reader, inputs, question.prompt, most)
         seconds = time.perf_counter() - begin
         letter = question.letter_in(said)
         known.add({
             "question": question.name, "method": method.name, "budget": method.budget, "answer": said,
-            "letter": letter, "right": letter == question.right, "frames": len(given),
-            "tokens": sum(map(len, given)) // reader.merge**2, "seconds": seconds,
+            "letter": letter, "right": letter == question.right, "frames": len(inputs),
+            "tokens": sum(map(len, inputs)) // reader.merge**2, "seconds": seconds,
         })  # fmt: skip
     return len(missing)
 
 
-def _said(reader: Reader, given: Sequence[Any], prompt: str, most: int) -> str:
-    """The answer; always the likeliest token. Raises ModelError for what is too much for the model or the memory."""
+def _said(reader: Reader, inputs: Sequence[Any], prompt: str, most: int) -> str:
+    """The answer by greedy decoding. Raises ModelError if the prompt is too long or memory runs out."""
     try:
-        return reader.ask(given, prompt, max_new_tokens=most, do_sample=False)
+        return reader.ask(inputs, prompt, max_new_tokens=most, do_sample=False)
     except ValueError as error:
         raise ModelError(str(error)) from error
     except RuntimeError as error:

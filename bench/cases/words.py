@@ -1,8 +1,8 @@
-"""How many words an OCR model reads in what a reader of the tokens holds. Needs foveate[ocr]:
+"""How many words an OCR model reads in the reader's picture. Needs foveate[ocr]:
 
 python -m foveate.bench.cases.words --out words.json
 
-The clips are drawn, so the words are known. A run that was ended goes on in the same file.
+The clips are drawn, so the words are known. An interrupted run resumes from its file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RATE: Final = Fraction(25)
 _NAMES: Final = ", ".join(TEXT_SCENES)
 
 Read = Callable[[Plane], str]
-"""Text that is found in R'G'B', uint8[H, W, 3]."""
+"""Reads the text in R'G'B', uint8[H, W, 3]."""
 
 
 def words(
@@ -60,7 +60,7 @@ def measure_words(
     out: str | None,
     seed: int = SEED,
 ) -> None:
-    """The record of ``command``, scene by scene into ``out``; and its table. Raises SettingsError for what is wrong."""
+    """The record of ``command``, scene by scene into ``out``; and its table. Raises SettingsError."""
     check_least(1, budget=budget, frames=frames, every=every)
     check_folders(out=out)
     unknown = [name for name in scenes if name not in TEXT_SCENES]
@@ -106,7 +106,7 @@ def scene_words(
 def read_words(
     method: Method, footage: Footage, budget: int, asked: Mapping[int, Sequence[str]], read: Read
 ) -> dict[str, Any]:
-    """``read`` of ``words``, over the frames of ``asked``, and each frame's count."""
+    """How many ``words`` were ``read`` in the frames of ``asked``, in all and by frame."""
     counts = []
     for place, shown in enumerate(at_once(method(footage, budget), footage)):
         if place in asked:
@@ -116,7 +116,7 @@ def read_words(
 
 
 def found(true: Sequence[str], text: str) -> int:
-    """How many of the ``true`` words stand in ``text``, each as often as it should; case does not matter."""
+    """How many of the ``true`` words are in ``text``, each counted as often as it should occur, ignoring case."""
     return (Counter(true) & Counter(re.findall(r"[a-z]+", text.lower()))).total()
 
 

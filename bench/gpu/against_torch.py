@@ -111,7 +111,7 @@ def _timed(torch: Any, frame: Callable[[int], Any]) -> list[float]:
 
 
 def _captured(torch: Any, step: Any, frame: Any, state: Any) -> tuple[Any, Any]:
-    """A graph of one frame that leaves its state where it found it, and the tokens it writes."""
+    """A graph of one frame that updates its state in place, and the tokens it writes."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(2):

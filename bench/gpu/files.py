@@ -119,7 +119,7 @@ def _timed(call: Callable[[], int], count: int, frames: int) -> float:
 
 
 def decode_bare(clip: Path) -> int:
-    """Decode by the hardware into device memory, look at nothing, and count the frames."""
+    """Decode by the hardware into device memory, and count the frames."""
     import PyNvVideoCodec as nvc  # noqa: N813
 
     demuxer = nvc.CreateDemuxer(filename=str(clip))

@@ -12,7 +12,7 @@ def launch_times(
 ) -> list[float]:
     """Milliseconds between two events around each of ``count`` launches, behind the work that ``before`` enqueues.
 
-    So a launch does not wait for the host.
+    So no launch waits for the host.
     """
     times = []
     for _ in range(count):

@@ -70,7 +70,7 @@ class Scene:
         self.work.enqueue(None, number, stream)
 
     def start(self) -> None:
-        """The first frame: kernels are loaded, everything is written."""
+        """Run the first frame, which loads kernels and writes all tiles."""
         self.cascade.begin(0, self.stream)
         self._describe(0, Keyframe.FIRST)
         self.enqueue(0, self.stream)
@@ -98,7 +98,7 @@ class Scene:
         return self.cascade.selection(Frame(1, 0.0, blank, None), number)
 
     def check(self, number: int, keyframe: bool) -> Selection:
-        """The Selection; raises RedCheckError where the frame was not what is to be measured."""
+        """The Selection. Raises RedCheckError if the frame is not the one to be measured."""
         selection = self.selection(number)
         if keyframe != (selection.keyframe is not None):
             raise RedCheckError(f"the frame's keyframe is {selection.keyframe!r}")

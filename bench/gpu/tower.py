@@ -100,7 +100,7 @@ def _rows(tower: Any, count: int) -> Any:
 
 
 def _eager(tower: Any, selection: Selection) -> Callable[[], Any]:
-    """The tower alone: what it is told of the grid is worked out before, as it is the same for every frame."""
+    """The tower alone: its inputs besides the patches are computed before, as they are the same for every frame."""
     import torch
 
     from foveate.pipeline.vlm.groups import Groups

@@ -1,4 +1,4 @@
-"""What the peers share: choosing cells by a value, and a cell's features."""
+"""Shared by the peers: choosing cells by a value, and features of cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Mask = NDArray[np.bool_]
 
 
 def highest(values: NDArray[np.floating], count: int) -> Mask:
-    """The ``count`` of highest value, of an array of any shape; of equals, the first."""
+    """The ``count`` highest values of an array of any shape; of equal ones the first."""
     mask = np.zeros(values.size, np.bool_)
     mask[np.argsort(-values.ravel(), kind="stable")[: max(count, 0)]] = True
     return mask.reshape(values.shape)

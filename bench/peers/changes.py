@@ -1,7 +1,7 @@
-"""Peers that keep the cells that changed, compared with a frame nearby. Each gives one bool[rows, columns] per frame.
+"""Peers that keep cells that differ from a neighbouring frame. Each returns one bool[rows, columns] per frame.
 
-All show a first picture whole, which counts: the total is T * K tokens for T frames, or what is shown whole where that
-is more. The changes are mean absolute R'G'B' differences of cells.
+All show a first frame whole, which counts: the total is T * K tokens for T frames, or more if the whole frames alone
+need it. The changes are mean absolute R'G'B' differences of cells.
 """
 
 from __future__ import annotations

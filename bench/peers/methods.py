@@ -1,4 +1,4 @@
-"""Every way of choosing tokens that the quality measure compares, by name."""
+"""The methods of choosing tokens that are compared, by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from foveate.pipeline.stream import open_stream
 
 
 def cells(choose: Callable[[Footage, int], list[Mask]], footage: Footage, budget: int) -> Iterator[Sent]:
-    """What a peer sends that chooses cells of the true frames."""
+    """The tokens of a peer that chooses cells of the true frames."""
     for picture, mask in zip(footage.pictures, choose(footage, budget), strict=True):
         yield of_mask(picture.planes, mask)
 
@@ -70,13 +70,13 @@ def averaged(allocation: Mapping[str, Any], footage: Footage, budget: int) -> It
 
 
 def whole(footage: Footage, budget: int) -> Iterator[Sent]:
-    """Every cell of every frame, whatever the budget: what the others are compared with."""
+    """Every cell of every frame, whatever the budget: the reference."""
     for picture in footage.pictures:
         yield of_mask(picture.planes, np.ones(footage.grid, np.bool_))
 
 
 def with_queries(*queries: str) -> dict[str, Method]:
-    """For pictures that a model reads: the whole frame, the strongest peers, and Foveate without and with queries."""
+    """The whole frame, the strongest peers, and Foveate without and with queries, for measures by a model."""
     chosen: dict[str, Method] = {"whole frame": whole}
     chosen |= {name: PEERS[name] for name in _STRONGEST}
     for memory in ("frame", "stream"):

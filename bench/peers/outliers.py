@@ -1,4 +1,4 @@
-"""Peers that keep the cells least like the mean. Each gives one bool[rows, columns] per frame.
+"""Peers that keep the cells farthest from the mean. Each returns one bool[rows, columns] per frame.
 
 A cell's features stand in for a model's embeddings: its mean R'G'B' of 4x4 parts. Both peers drop the half of the
 features that vary most, and sum Gaussian kernels exp(-d^2 / (2 alpha)), alpha = 2^-3 ... 2^1, as nearness.

@@ -1,4 +1,4 @@
-"""Ways to choose cells that need no comparison with other frames. Each gives one bool[rows, columns] per frame."""
+"""Ways to choose cells of one frame by itself. Each returns one bool[rows, columns] per frame."""
 
 from __future__ import annotations
 

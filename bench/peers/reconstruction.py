@@ -1,4 +1,4 @@
-"""Peers that look at what the reader holds, and send what is most wrong there."""
+"""Peers that track the reader's picture, and send the cells with the largest error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCALES: Final = 4  # of gazing: LODs 0 to 3
 
 
 def replenishment(footage: Footage, budget: int) -> Iterator[Sent]:
-    """Conditional replenishment (Mounts, 1969): the K cells in which the reader's picture is most wrong.
+    """Conditional replenishment (Mounts, 1969): the K cells with the largest error of the reader's picture.
 
     Wrong is the squared error of all samples of Y, Cb and Cr; a cell without error is not sent.
     """
@@ -30,7 +30,7 @@ def replenishment(footage: Footage, budget: int) -> Iterator[Sent]:
 
 
 def gazing(footage: Footage, budget: int) -> Iterator[Sent]:
-    """As AutoGaze (arXiv 2603.12254) is taught to choose: patches of four scales, one by one, by reconstruction.
+    """As AutoGaze (arXiv 2603.12254) is trained to choose: patches of four scales, one by one, by reconstruction.
 
     Greedy: each next patch is the one after which the reader's picture has the least squared error. Its network is not
     there; the errors it learns to guess are computed. Patches of all scales may overlap, the later is seen. Its fixed
@@ -46,7 +46,7 @@ def gazing(footage: Footage, budget: int) -> Iterator[Sent]:
 
 
 def greedy(held: Map, left: Sequence[Map], budget: int) -> Tokens:
-    """Up to ``budget`` tokens, in the order in which they are chosen; none that gains nothing.
+    """Up to ``budget`` tokens, in the order in which they are chosen; each with a gain.
 
     ``held``: each cell's error as the reader's picture is; ``left``: what a token of each LOD leaves in it.
     """

@@ -1,4 +1,4 @@
-"""What a way of choosing tokens sends, frame by frame, and the readers that paint it."""
+"""The tokens that a method sends, frame by frame, and the readers that paint them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Sent(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a reader holds after a frame: Y, Cb, Cr as in Picture, valid until the next; and what it has read in it."""
+    """A reader's picture after a frame: Y, Cb, Cr as in Picture, valid until the next; and the tokens read in it."""
 
     planes: tuple[Plane, ...]
     tokens: int
 
 
 Method = Callable[[Footage, int], Iterator[Sent]]
-"""A way to choose tokens: of a clip, at so many tokens per frame, what is sent in each frame."""
+"""A way to choose tokens: yields what is sent in each frame of a clip, at a number of tokens per frame."""
 
 
 def of_mask(planes: tuple[Plane, ...], mask: NDArray[np.bool_]) -> Sent:
@@ -52,7 +52,7 @@ def of_mask(planes: tuple[Plane, ...], mask: NDArray[np.bool_]) -> Sent:
 
 
 def at_once(sent: Iterable[Sent], footage: Footage) -> Iterator[Shown]:
-    """A reader that has read all tokens of a frame when the frame ends, however many they are."""
+    """A reader that reads all tokens of a frame at once, however many they are."""
     reader = ReaderPicture(footage.shapes)
     for frame in sent:
         reader.paint(frame.planes, _lods(frame.tokens, footage), frame.interpolation)
@@ -60,7 +60,7 @@ def at_once(sent: Iterable[Sent], footage: Footage) -> Iterator[Shown]:
 
 
 def at_constant_rate(sent: Iterable[Sent], footage: Footage, rate: int) -> Iterator[Shown]:
-    """A reader that reads ``rate`` tokens per frame, first in, first out: what is sent beyond them waits."""
+    """A reader that reads ``rate`` tokens per frame, first in, first out; the others wait."""
     reader = ReaderPicture(footage.shapes)
     waiting: deque[Sent] = deque()
     for frame in sent:

@@ -48,7 +48,7 @@ def lods_of(selection: Selection) -> Lods:
 
 
 class ReaderPicture:
-    """What is known after the tokens so far: of each cell, its newest token, enlarged."""
+    """A picture that shows the newest token of each cell, enlarged."""
 
     def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Planes of these ``shapes``, all grey. The first is the luma's."""

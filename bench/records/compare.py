@@ -1,4 +1,4 @@
-"""``foveate bench compare``: what is better or worse in one record than in another, beyond noise."""
+"""``foveate bench compare``: significant differences between two records."""
 
 from __future__ import annotations
 

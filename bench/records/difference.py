@@ -42,7 +42,7 @@ class Comparison:
     same_machine: bool
 
     def count(self, verdict: Verdict) -> int:
-        """How many figures came to this verdict."""
+        """How many figures have this verdict."""
         return sum(difference.verdict == verdict for difference in self.differences)
 
 

@@ -12,7 +12,7 @@ _Z: Final = 1.959964  # 95% of a normal distribution lie within so many deviatio
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95% score interval of a share (Wilson, 1927), in [0, 1]; all of it where nothing was counted."""
+    """The 95% score interval of a share (Wilson, 1927), in [0, 1]; all of [0, 1] for a count of zero."""
     if count == 0:
         return 0.0, 1.0
     share, square = right / count, _Z * _Z

@@ -1,4 +1,4 @@
-"""Suites in pieces: each job measures a few cases that belong together, and its outcome is kept at once."""
+"""Benchmarks as jobs: each measures a few cases that belong together, and is saved as soon as it is done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foveate.pipeline.errors import FoveateError, SettingsError, SourceError
 from foveate.pipeline.sinks.destination import write_whole
 
 _SAME = ("commit", "dirty", "machine", "versions", "suite", "quick", "plan")
-"""What two runs must have in common for one to go on with the other's record."""
+"""Fields in which an unfinished record must agree with the run that resumes it."""
 
 Say = Callable[[str], None]
 
@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 class Job:
     """A piece of work. ``run`` gives cases with names of their own; it raises RedCheckError, FoveateError, FFmpegError.
 
-    What is compared with each other in time is one job, so that it can take turns.
+    Cases whose times are compared are one job, so that they can be measured in turns.
     """
 
     name: str

@@ -23,7 +23,7 @@ class Metric(NamedTuple):
     better: Better
     timed: bool
     samples: Callable[[Case], Sequence[float]]
-    least: float  # the smallest difference worth telling; of times, of the ratio from 1
+    least: float  # the smallest difference that counts; for times, of the ratio from 1
 
 
 def _at(key: str) -> Callable[[Case], Sequence[float]]:

@@ -32,7 +32,7 @@ def read_record(path: Path) -> Record:
 
 
 def is_record(value: object) -> bool:
-    """Whether it has what all records with cases have."""
+    """Whether it has the fields of a record with cases."""
     if not isinstance(value, dict) or not isinstance(value.get("command"), str):
         return False
     cases = value.get("cases")
@@ -61,7 +61,7 @@ def commit(record: Record) -> str:
 
 
 def value_at(case: Case, key: str) -> Any:
-    """What stands at a dotted key such as ``steady.p50_ms``; None where nothing does."""
+    """The value at a dotted key such as ``steady.p50_ms``; None if there is none."""
     found: Any = case
     for part in key.split("."):
         found = found.get(part) if isinstance(found, dict) else None

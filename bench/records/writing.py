@@ -1,4 +1,4 @@
-"""Writes records: the commit, machine, versions and input that each one names, and the file."""
+"""Writes records, with the commit, machine, versions and input of each."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def _line(name: str, points: Sequence[Point], number: int, across: _Scale, up: _
     path = " ".join(f"{across.at(point.x):.1f},{up.at(point.y):.1f}" for point in ordered)
     kind = f"c{number % COLOURS}"
     marks = [f'<path class="line {kind}" d="M{path}"/>']
-    if len(ordered) > _MOST_DOTS:  # a line of frames: single points are not told apart
+    if len(ordered) > _MOST_DOTS:  # a line of frames: single points cannot be distinguished
         return marks[0]
     for point in ordered:
         x, y = across.at(point.x), up.at(point.y)

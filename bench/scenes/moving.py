@@ -1,4 +1,4 @@
-"""Clips of which the truth is known: where each thing is in each frame, and what happens when."""
+"""Generated clips with ground truth: where each object is in each frame, and what happens when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foveate.bench.scenes.drift import drifting
 
 WIDTH, HEIGHT = 640, 384
 CUT: Final = 30
-"""The frame at which the picture turns into another one, where it does."""
+"""The frame of the cut, fade or flash."""
 FADE: Final = 20
 """Frames that it takes to fade."""
 _SEED = 5

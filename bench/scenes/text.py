@@ -1,4 +1,4 @@
-"""Clips with words that are known: slides, a page that scrolls, captions, a terminal, signs in a street."""
+"""Generated clips with known words: slides, a page that scrolls, captions, a terminal, signs in a street."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ thunder timber travel tunnel valley velvet violet wagon walnut window winter yel
 
 @dataclass(frozen=True, slots=True)
 class TextScene:
-    """A clip that is drawn: how, in words, and its frames, of which it has as many as are asked for."""
+    """A generated clip: how it is drawn, and a function that yields any number of its frames."""
 
     how: str
     frames: Callable[..., Iterator[Written]]  # (frames, seed=SEED)
@@ -145,7 +145,7 @@ def _line(page: _Page, words: list[str], left: int, top: int, size: int, colour:
 
 
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """The font that pillow itself holds, of so many pixels."""
+    """Pillow's own font, of so many pixels."""
     from PIL import ImageFont
 
     return ImageFont.load_default(size)

@@ -15,7 +15,7 @@ from foveate.bench.records.jobs import Job
 from foveate.bench.records.writing import clip_record
 from foveate.bench.speed.cost import in_turns, on_cpu
 from foveate.bench.suites.components import components_job
-from foveate.bench.suites.handed_out import handed_out_jobs
+from foveate.bench.suites.output_cost import output_cost_jobs
 from foveate.bench.suites.plan import Plan, read_frames
 from foveate.bench.suites.variants import BIAS, GROUPS, Group, Options, Variant, default_of, with_default
 from foveate.pipeline.frames import Frame
@@ -30,7 +30,7 @@ def ablation_jobs(plan: Plan, folder: Path) -> Iterator[Job]:
             for group in GROUPS:
                 yield Job(f"{group.name}, {clip.name}, {memory}", partial(held.measure, group, memory))
         yield components_job(clip, plan)
-    yield from handed_out_jobs(plan)
+    yield from output_cost_jobs(plan)
 
 
 class _Held:

@@ -86,11 +86,11 @@ def choices_table(cases: Sequence[Case]) -> str:
 def _row(choice: Choice) -> tuple[str, ...]:
     base = choice.default or next(iter(choice.gains or choice.costs), "")
     values = dict.fromkeys((*choice.gains, *choice.agreements, *choice.costs))
-    told = (f"{value}: {_told(choice, value)}" for value in values if value != base or choice.agreements)
-    return choice.group, base, "; ".join(told), choice.best or ""
+    cells = (f"{value}: {_cell(choice, value)}" for value in values if value != base or choice.agreements)
+    return choice.group, base, "; ".join(cells), choice.best or ""
 
 
-def _told(choice: Choice, value: str) -> str:
+def _cell(choice: Choice, value: str) -> str:
     cost = f"({choice.costs[value]:.2f})" if value in choice.costs else ""
     if value in choice.agreements:
         return f"{choice.agreements[value]:.3f} {cost}".strip()

@@ -147,7 +147,7 @@ def _together(settings: Settings, clip: Clip, count: int) -> tuple[float, float]
 
 
 def _with(settings: Settings, **changes: Any) -> Settings:
-    """The settings with others in their place; of a group of settings, only those named."""
+    """The settings with some replaced; of a group of settings, only those named."""
     tree = settings.model_dump()
     for key, value in changes.items():
         tree[key] = {**tree[key], **value} if isinstance(value, dict) else value
@@ -163,7 +163,7 @@ def _width(height: int) -> int:
 
 
 def _sized(clip: Clip, height: int, count: int) -> list[Frame]:
-    """The clip's first frames at ``height``, 16:9, as many as memory should hold."""
+    """The clip's first frames at ``height``, 16:9, as many as fit into the memory limit."""
     width = _width(height)
     count = min(count, max(4, _MOST_PIXELS // (width * height)))
     return [_resized(frame, width, height) for frame in read_frames(clip.path, count)]
@@ -178,7 +178,7 @@ def _resized(frame: Frame, width: int, height: int) -> Frame:
 
 
 def _flickering(first: Frame, share: float, plan: Plan, settings: Settings) -> list[Frame]:
-    """The frame and one that differs in a share of its tiles, in turns."""
+    """The frame alternating with one that differs in a share of its tiles."""
     rows, columns = (-(-side // TILE) for side in first.luma.shape)
     changed = np.arange(rows * columns).reshape(rows, columns) < round(share * rows * columns)
     area = changed.repeat(TILE, axis=0).repeat(TILE, axis=1)[: first.height, : first.width]

@@ -1,4 +1,4 @@
-"""What the ablation varies: for each setting or part, the values that are tried in the default's place."""
+"""What the ablation varies: for each setting or part, the values tried instead of the default."""
 
 from __future__ import annotations
 

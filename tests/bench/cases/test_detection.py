@@ -8,18 +8,18 @@ import pytest
 
 from foveate.bench.case import Clip
 from foveate.bench.cases.detection import clip_detection, detection, detection_table
-from foveate.bench.cases.detector import Found
+from foveate.bench.cases.detector import Detections
 from foveate.bench.entry import exit_code
 
 
 class Bright:
     """Finds the one bright thing in a picture."""
 
-    def find(self, rgb: np.ndarray) -> Found:
+    def find(self, rgb: np.ndarray) -> Detections:
         rows, columns = np.nonzero(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY) > 170)
         boxes = [[columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]] if len(rows) else []
         count = len(boxes)
-        return Found(
+        return Detections(
             np.array(boxes, np.float32).reshape(count, 4), np.ones(count, np.float32), np.ones(count, np.int64)
         )
 

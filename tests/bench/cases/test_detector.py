@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foveate.bench.cases.detector import Detector, Found, matched, once, open_detector, overlaps, tiles
+from foveate.bench.cases.detector import (
+    Detections,
+    Detector,
+    matched,
+    open_detector,
+    overlaps,
+    suppress_overlaps,
+    tiles,
+)
 from foveate.pipeline.errors import SourceError
 
 
@@ -31,10 +39,10 @@ class Answers:
         return list(self.outputs.values())
 
 
-def found(*boxes: Sequence[float], score: float = 0.9, kind: int = 1) -> Found:
+def found(*boxes: Sequence[float], score: float = 0.9, kind: int = 1) -> Detections:
     count = len(boxes)
     array = np.array(boxes, np.float32).reshape(count, 4)
-    return Found(array, np.full(count, score, np.float32), np.full(count, kind, np.int64))
+    return Detections(array, np.full(count, score, np.float32), np.full(count, kind, np.int64))
 
 
 def test_boxes_of_the_object_detection_api_are_shares_of_the_picture() -> None:
@@ -93,9 +101,9 @@ def test_overlap_is_intersection_over_union() -> None:
 
 def test_of_two_boxes_on_one_thing_the_surer_stays() -> None:
     pair = zip(found([0, 0, 9, 10], score=0.6), found([0, 0, 10, 10]), strict=True)
-    both = Found(*(np.concatenate(each) for each in pair))
-    assert once(both).boxes.tolist() == [[0, 0, 10, 10]]
-    assert len(once(Found(both.boxes, both.scores, np.array([1, 2]))).boxes) == 2  # of two classes
+    both = Detections(*(np.concatenate(each) for each in pair))
+    assert suppress_overlaps(both).boxes.tolist() == [[0, 0, 10, 10]]
+    assert len(suppress_overlaps(Detections(both.boxes, both.scores, np.array([1, 2]))).boxes) == 2  # of two classes
 
 
 def test_each_box_is_matched_once() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from foveate.bench.cases.answers import Answers
-from foveate.bench.cases.given import Method
+from foveate.bench.cases.model_inputs import Method
 from foveate.bench.cases.questions import Question, read_questions
 from foveate.bench.records.interval import wilson
 from foveate.pipeline.errors import SourceError

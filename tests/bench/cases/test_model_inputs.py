@@ -8,7 +8,7 @@ import av
 import numpy as np
 import pytest
 
-from foveate.bench.cases.given import FOVEATE, Frames, Method, methods_of, whole
+from foveate.bench.cases.model_inputs import FOVEATE, Frames, Method, methods_of, whole
 from foveate.bench.cases.questions import Question
 from foveate.pipeline import open_stream
 from foveate.pipeline.vlm.groups import Groups
@@ -26,12 +26,12 @@ def frames(question: Question, request: pytest.FixtureRequest) -> Frames:
 
 def test_every_method_sees_the_same_frames_within_its_budget(frames: Frames) -> None:
     merge = frames.merge
-    times = [each.time for each in frames.given(Method("all patches", None))]
+    times = [each.time for each in frames.inputs(Method("all patches", None))]
     assert len(times) == 3
     methods = methods_of([17, 34])
     assert len(methods) == 1 + 2 * 5
     for method in methods[1:]:
-        given = frames.given(method)
+        given = frames.inputs(method)
         assert [each.time for each in given] == times, method
         for each in given:
             groups = len(Groups.of(each, merge))
@@ -42,13 +42,13 @@ def test_every_method_sees_the_same_frames_within_its_budget(frames: Frames) -> 
 def test_the_frames_are_spread_over_the_video(frames: Frames, question: Question) -> None:
     with av.open(str(question.video)) as container:
         length = container.duration / 1e6
-    times = [each.time for each in frames.given(Method("all patches", None))]
+    times = [each.time for each in frames.inputs(Method("all patches", None))]
     step = 1 / min(1.0, 3 / length)
     assert np.diff(times) == pytest.approx([step, step], abs=0.05)
 
 
 def test_all_patches_are_the_frame(frames: Frames) -> None:
-    for each in frames.given(Method("all patches", None)):
+    for each in frames.inputs(Method("all patches", None)):
         groups = Groups.of(each, frames.merge)
         assert (groups.position == np.arange(groups.grid[0] * groups.grid[1])).all()
         shown = each.paint()
@@ -73,18 +73,18 @@ def test_tokens_outside_repeat_their_neighbours() -> None:
 
 def test_random_and_uniform_are_what_they_say(frames: Frames) -> None:
     per = frames.merge**2
-    first, second, _ = frames.given(Method("random", 17))
+    first, second, _ = frames.inputs(Method("random", 17))
     assert (first.x != second.x).any() or (first.y != second.y).any()
-    again = frames.given(Method("random", 17))[0]
+    again = frames.inputs(Method("random", 17))[0]
     assert (again.x == first.x).all()
     assert (again.patches == first.patches).all()
-    groups = len(frames.given(Method("all patches", None))[0]) // per
-    kept = Groups.of(frames.given(Method("uniform", 17))[0], frames.merge).position
+    groups = len(frames.inputs(Method("all patches", None))[0]) // per
+    kept = Groups.of(frames.inputs(Method("uniform", 17))[0], frames.merge).position
     assert kept.tolist() == [number * groups // 17 for number in range(17)]
 
 
 def test_the_part_that_is_asked_about(question: Question) -> None:
     part = Question("1", question.video, "Who?", ("He", "She"), "A", 2.0, 4.0)
     for name in (*FOVEATE, "downscale"):
-        times = [each.time for each in Frames(part, 2.0, 2, 1).given(Method(name, 17))]
+        times = [each.time for each in Frames(part, 2.0, 2, 1).inputs(Method(name, 17))]
         assert times == pytest.approx([2.0, 3.0], abs=0.05)

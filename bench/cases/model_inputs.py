@@ -1,4 +1,4 @@
-"""What a vision-language model is given of a video's frames: all patches, or so many groups chosen in various ways.
+"""Inputs of a vision-language model: all patches of a video's frames, or groups of patches chosen in various ways.
 
 A group is merge x merge patches, one language-model token. The budget counts those of each frame.
 """
@@ -27,7 +27,7 @@ _SEED: Final = 0
 
 
 class Method(NamedTuple):
-    """A way to choose, and the language-model tokens of a frame; None: all of them."""
+    """A way to choose, and the language-model tokens per frame; None: all of them."""
 
     name: str
     budget: int | None
@@ -39,10 +39,10 @@ def methods_of(budgets: Sequence[int]) -> list[Method]:
 
 
 class Frames:
-    """The frames that are looked at for one question, the same for every method."""
+    """The frames sampled for one question, the same for every method."""
 
     def __init__(self, question: Question, fps: float, frames: int, merge: int) -> None:
-        """At most ``frames``, at ``fps`` or as far apart as it takes to see all of the part that is asked about."""
+        """At most ``frames``, at ``fps`` or a lower rate that spreads them over the part that is asked about."""
         self.question, self.merge = question, merge
         self._source = {
             "start": question.start, "end": question.end, "frames": frames, "fps": _rate(question, fps, frames),
@@ -51,8 +51,8 @@ class Frames:
             self._pictures = [(stream.frame.rgb(), each) for each in stream if stream.frame is not None]
         self._wholes = [whole(rgb, each, merge) for rgb, each in self._pictures]
 
-    def given(self, method: Method) -> list[Selection]:
-        """What the model is given of each frame."""
+    def inputs(self, method: Method) -> list[Selection]:
+        """The tokens of each frame that the model reads, by a method."""
         name, budget = method
         if budget is None:
             return self._wholes
@@ -95,7 +95,7 @@ def whole(rgb: NDArray[np.uint8], like: Selection, merge: int) -> Selection:
 
 
 def _smaller(rgb: NDArray[np.uint8], like: Selection, budget: int, merge: int) -> Selection:
-    """The whole picture, made so small that it has at most ``budget`` groups."""
+    """The whole picture, scaled down to at most ``budget`` groups."""
     picture, *_ = pictures_of(replace(like, participation=None), budget, rgb, pixels_per_token=(PATCH * merge) ** 2)
     return whole(picture.rgb, like, merge)
 

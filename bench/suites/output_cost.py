@@ -1,4 +1,4 @@
-"""What it costs to make and hand out more channels: the first 8, 16, 24 and 40 of the default layout."""
+"""The cost of computing and returning more channels: the first 8, 16, 24 and 40 of the default layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUP: Final = "channels handed out"
 _COUNTS: Final = (0, 8, 16, 24, 40)  # 0: only what the default score reads
 
 
-def handed_out_jobs(plan: Plan) -> Iterator[Job]:
+def output_cost_jobs(plan: Plan) -> Iterator[Job]:
     """One job for each clip: with frame memory, since the channels are the same with both."""
     for clip in plan.clips:
         yield Job(f"{GROUP}, {clip.name}", partial(_measure, clip, plan))

@@ -16,7 +16,7 @@ from foveate.bench.suites.choice import choices
 
 
 def print_suite(record: Mapping[str, Any], console: Console) -> None:
-    """Print what each kind of case comes to, and what was red."""
+    """Print the figures of each kind of case, and failed checks."""
     cases: Sequence[Case] = record["cases"]
     if record["suite"] == "quality" and cases:
         console.print(markdown_table(record))
