@@ -1,6 +1,8 @@
 // Reads channels at points of a picture, from layouts that differ in nothing else; see fetches.py.
 #include "state.cuh"
 
+const int THREADS = 128;
+
 struct Fetch {
     u64 source;           // a texture object, or in linear memory half floats
     const float* points;  // [count, 2]: x and y in [0, 1], at centres of pixels

@@ -32,7 +32,6 @@ from foveate.pipeline.geometry import CELL
 _LAUNCHES: Final = 60
 _WARM: Final = 10
 _DELAY: Final = 1 << 27  # bytes to fill: time for the host to enqueue what is measured
-_THREADS: Final = 128
 _TOKENS: Final = 273
 _BLOCK: Final = 8  # pixels: a warp's points lie in half of such a block
 _SEED: Final = 4
@@ -178,8 +177,8 @@ def _fill(program: Program, layout: Layout, target: int, stream: Stream) -> None
         rows=HEIGHT,
         columns=WIDTH,
     )
-    grid = (-(-WIDTH // _THREADS), HEIGHT, layout.stored)
-    program.kernel(f"fill_{layout.name}").launch(stream, grid, _THREADS, parameters)
+    kernel = program.kernel(f"fill_{layout.name}")
+    kernel.launch(stream, (-(-WIDTH // kernel.threads), HEIGHT, layout.stored), parameters)
 
 
 def _launcher(
@@ -198,7 +197,7 @@ def _launcher(
         columns=WIDTH,
     )
     kernel = program.kernel(f"fetch_{layout.name}")
-    return lambda: kernel.launch(stream, -(-count // _THREADS), _THREADS, parameters)
+    return lambda: kernel.launch(stream, -(-count // kernel.threads), parameters)
 
 
 def _check(layout: Layout, points: Points, sums: NDArray[np.float32]) -> None:

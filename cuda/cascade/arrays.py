@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, blocks_of, grid_of, record_size, units_of, upper_size
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.structs import constants
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
@@ -18,8 +20,8 @@ from foveate.pipeline.spec.carried_maps import CarriedMap
 MAPS: Final = tuple(warped.name.lower() for warped in CarriedMap)
 """Names of the warped maps, in their order. ``since`` holds int32: frames since the cell was computed."""
 
-CARRY_THREADS: Final = 256
-"""Of a block of carry.cu, one for each cell of a unit: THREADS there."""
+CARRY_THREADS: Final = constants(Path(__file__).with_name("carry.cu"))["THREADS"]
+"""Of a block of carry.cu, one for each cell of a unit."""
 
 TURNS: Final = 2  # the maps of the frame before and of this one change places
 

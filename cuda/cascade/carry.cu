@@ -17,6 +17,7 @@ const int MAPS = SINCE + 1;
 const int LINEAR_MAPS = CLUSTER_ID;  // the maps before this one are averaged; the others hold identities and counts
 
 const int THREADS = 256;
+const int SUM_THREADS = 1024;
 
 struct Carry {
     const FrameState* frame;
@@ -422,7 +423,7 @@ __device__ inline float over_root(const float* shares, int blocks)
 }
 
 // Behind `carry_upper`, by one block: the weighted errors of all nodes above TOP_LEVEL.
-extern "C" __global__ void __launch_bounds__(1024) sum_upper(const __grid_constant__ Carry p)
+extern "C" __global__ void __launch_bounds__(SUM_THREADS) sum_upper(const __grid_constant__ Carry p)
 {
     const Grid& grid = p.grid;
     int each = threads_of_unit(grid), blocks = grid.roots * each;  // of carry_upper

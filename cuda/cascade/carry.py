@@ -15,7 +15,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
-_SUMMING = 1024
 _NEVER, _ALWAYS, _WITH_GAZE = range(3)
 
 
@@ -37,7 +36,8 @@ class Carry:
         grid = grid_of(geometry, settings.allocation.merge)
         self._blocks = blocks_of(grid, CARRY_THREADS)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
-        self._kernel, self._carry_upper, self._sum_upper = map(program.kernel, ("carry", "carry_upper", "sum_upper"))
+        self._kernel, self._carry_upper = program.kernel("carry"), program.kernel("carry_upper")
+        self._sum_upper = program.kernel("sum_upper", "SUM_THREADS")
         self._parameters = program.parameters(
             "Carry",
             frame=pixels.frame,
@@ -94,7 +94,7 @@ class Carry:
 
     def enqueue(self, stream: Stream) -> None:
         """Maps, scores, ages and costs of this frame."""
-        self._kernel.launch(stream, self._blocks, CARRY_THREADS, self._parameters)
+        self._kernel.launch(stream, self._blocks, self._parameters)
 
     def reach(self, top: int) -> None:
         """From now on ``enqueue_upper`` goes up to ``top``."""
@@ -102,8 +102,8 @@ class Carry:
 
     def enqueue_upper(self, stream: Stream) -> None:
         """Costs of the levels above TOP_LEVEL, behind the rest and their samples."""
-        self._carry_upper.launch(stream, self._blocks, CARRY_THREADS, self._parameters)
-        self._sum_upper.launch(stream, 1, _SUMMING, self._parameters)
+        self._carry_upper.launch(stream, self._blocks, self._parameters)
+        self._sum_upper.launch(stream, 1, self._parameters)
 
 
 def _scored(settings: Settings) -> int:

@@ -15,7 +15,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.clusters import place_unit, seeds
 from foveate.pipeline.colour import matrix_of
 
-_THREADS = 1024
 _GREATEST_LAB = 256.0
 
 
@@ -56,4 +55,4 @@ class Clusters:
 
     def enqueue(self, stream: Stream) -> None:
         """On keyframes only; behind Carry, and before the strategy ends the frame."""
-        self._kernel.launch(stream, self._kernel.cluster, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._kernel.cluster, self._parameters)

@@ -8,7 +8,9 @@
 #include "spec/memory.h"
 #include "spec/tokens.h"
 
-const int SIDE = PATCH;                       // samples along a token's patch
+const int SIDE = PATCH;  // samples along a token's patch
+const int THREADS = 256;
+static_assert(THREADS == SIDE * SIDE, "a thread for each sample of a patch");
 const int ONCE = 1 << 30;                     // a step beyond everything: the loop is run once at most
 const float FIXATING = 1.0f - FIXATION_KEEP;  // share of this frame in the fixation map
 const int NEVER = 0x7fffffff;
@@ -299,24 +301,21 @@ template <int UPPER, int CUBIC> __device__ __forceinline__ void emit_token(const
     describe<UPPER>(p, token, index, repeats);
 }
 
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit(const __grid_constant__ Emit p)
-{
-    emit_token<0, 0>(p);
-}
+extern "C" __global__ void __launch_bounds__(THREADS, 8) emit(const __grid_constant__ Emit p) { emit_token<0, 0>(p); }
 
 // Where there may be tokens above TOP_LEVEL.
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE, 8) emit_upper(const __grid_constant__ Emit p)
+extern "C" __global__ void __launch_bounds__(THREADS, 8) emit_upper(const __grid_constant__ Emit p)
 {
     emit_token<1, 0>(p);
 }
 
 // Where the reader enlarges tokens bicubically.
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit_cubic(const __grid_constant__ Emit p)
+extern "C" __global__ void __launch_bounds__(THREADS) emit_cubic(const __grid_constant__ Emit p)
 {
     emit_token<0, 1>(p);
 }
 
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE) emit_upper_cubic(const __grid_constant__ Emit p)
+extern "C" __global__ void __launch_bounds__(THREADS) emit_upper_cubic(const __grid_constant__ Emit p)
 {
     emit_token<1, 1>(p);
 }

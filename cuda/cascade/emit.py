@@ -16,7 +16,6 @@ from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.settings import Settings
 
-_THREADS = 256
 _SLICES = 8  # blocks that paint one token
 
 
@@ -83,7 +82,7 @@ class Emit:
 
     def enqueue(self, stream: Stream) -> None:
         """Scores, ages, painting and pixels of this frame's tokens."""
-        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._blocks, self._parameters)
 
 
 def _coarse_levels(plane: PlaneLevels) -> list[int]:

@@ -9,6 +9,9 @@
 
 static_assert(PATCH * PATCH == 2 * WARP, "each lane has two samples of a patch");
 
+const int THREADS = 128;
+static_assert(THREADS == CELLS_PER_TILE * CELLS_PER_TILE * WARP, "a warp for each cell of a tile");
+
 struct Flow {
     const FrameState* frame;
     const int* dirty;          // [frame.dirty_count]: tiles written
@@ -120,7 +123,7 @@ __device__ inline void search(const Flow& p, int row, int column, int lane)
     p.flow[2 * cells + cell] = fmaxf(1.0f - doubt * DOUBT, 0.0f);
 }
 
-extern "C" __global__ void __launch_bounds__(4 * WARP) flow(const __grid_constant__ Flow p)
+extern "C" __global__ void __launch_bounds__(THREADS) flow(const __grid_constant__ Flow p)
 {
     FrameState frame = *p.frame;
     if (frame.rests || frame.keyframe) return;

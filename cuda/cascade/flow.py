@@ -11,7 +11,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import CacheSettings
 
-_THREADS = 128  # a warp for each cell of a tile
 _BLOCKS_PER_PROCESSOR = 16  # more would only take turns
 
 
@@ -41,4 +40,4 @@ class FlowSearch:
 
     def enqueue(self, stream: Stream) -> None:
         """Between the picture that Carry kept and this one."""
-        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._blocks, self._parameters)

@@ -20,7 +20,6 @@ from foveate.pipeline.settings import AllocationSettings, Settings
 
 _BLOCKS = 88
 _TRIED = 2 * _BLOCKS  # prices of a round: two rounds find one of 176 * 175, which are more than there are
-_MOST_THREADS = 1024
 _WORD = 4  # bytes, in which the tree is read
 
 
@@ -46,7 +45,6 @@ class RateDistortion:
         upper_nodes = upper_size(int(grid["root_rows"]), int(grid["root_columns"]), most)
         tree_nodes = upper_nodes + sum(units_of(grid) >> 2 * level for level in range(TOP_LEVEL + 1))
         scratch = _TRIED, roots + upper_nodes
-        self._threads = min(-(-nodes // 32) * 32, _MOST_THREADS)
         listed = prices()
         on_device = memory.array("prices", listed.shape, np.float32, stream)
         on_device.upload(listed, stream)
@@ -85,8 +83,10 @@ class RateDistortion:
         second = first.copy()
         second["round"] = 1
         self._rounds = first, second
-        self._kernels = {above: program.kernel("allocate_upper" if above else "allocate") for above in (False, True)}
+        names = {False: "allocate", True: "allocate_upper"}
+        self._kernels = {above: program.kernel(name, "MOST_THREADS") for above, name in names.items()}
         self._kernel = self._kernels[False]
+        self._threads = min(-(-nodes // 32) * 32, self._kernel.threads)
 
     def reach(self, top: int) -> None:
         """From now on ``top`` is the LOD of the coarsest tokens."""
@@ -97,7 +97,7 @@ class RateDistortion:
     def enqueue(self, stream: Stream) -> None:
         """From costs to tokens."""
         for parameters in self._rounds:
-            self._kernel.launch(stream, _BLOCKS, self._threads, parameters)
+            self._kernel.launch(stream, _BLOCKS, parameters, self._threads)
 
 
 def _rate(allocation: AllocationSettings, debt: DeviceArray | None) -> NDArray[np.void]:

@@ -7,6 +7,8 @@
 #include "spec/change.h"
 #include "spec/errors.h"
 
+const int THREADS = 256;
+
 struct Compare {
     const FrameState* frame;
     const u8* written;    // [tiles]
@@ -78,7 +80,7 @@ __device__ inline float noise_error(const Compare& p)
     return (float)(p.per_square * grey * grey);
 }
 
-extern "C" __global__ void __launch_bounds__(256) compare(const __grid_constant__ Compare p)
+extern "C" __global__ void __launch_bounds__(THREADS) compare(const __grid_constant__ Compare p)
 {
     __shared__ int sums[3][4];
     int tile = blockIdx.x, row = tile / p.tile_columns, column = tile % p.tile_columns;

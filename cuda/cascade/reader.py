@@ -11,8 +11,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.noise import MOST, PER_SQUARE
 from foveate.pipeline.settings import ChangeSettings
 
-_THREADS = 256
-
 
 class Compare:
     """Brings ``reader.error`` and ``reader.residual`` up to date; the CPU's is pipeline.cpu.reader.Reader.compare."""
@@ -49,4 +47,4 @@ class Compare:
 
     def enqueue(self, stream: Stream) -> None:
         """Where anything was written or painted since the last frame."""
-        self._kernel.launch(stream, self._tiles, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._tiles, self._parameters)

@@ -16,8 +16,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.top_k import COARSE_KEEP, MIDDLE_KEEP
 from foveate.pipeline.settings import Settings
 
-_THREADS = 1024
-
 
 class ThreeStage:
     """Spends the budget; the CPU's is pipeline.cascade.top_k."""
@@ -54,11 +52,11 @@ class ThreeStage:
             remembers=settings.allocation.memory == "stream",
             enough=settings.allocation.min_gain * each,
         )
-        self._kernel = program.kernel("three_stage")
+        self._kernel = program.kernel("three_stage", "MOST_THREADS")
 
     def reach(self, top: int) -> None:
         """Nothing: all tokens have LOD 0."""
 
     def enqueue(self, stream: Stream) -> None:
         """From scores to tokens."""
-        self._kernel.launch(stream, 1, _THREADS, self._parameters)
+        self._kernel.launch(stream, 1, self._parameters)

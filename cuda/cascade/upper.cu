@@ -4,6 +4,8 @@
 // One block per plane, one level after the other. Launched only where the budget asks for tokens that coarse.
 #include "cascade.cuh"
 
+const int THREADS = 1024;
+
 struct Upper {
     const FrameState* frame;
     const float* cells[3];  // Y, Cb, Cr of level TOP_LEVEL
@@ -20,7 +22,7 @@ __device__ inline float mean_of_four(const float* samples, int rows, int columns
     return (((upper[left] + upper[right]) + lower[left]) + lower[right]) * 0.25f;
 }
 
-extern "C" __global__ void __launch_bounds__(1024) upper(const __grid_constant__ Upper p)
+extern "C" __global__ void __launch_bounds__(THREADS) upper(const __grid_constant__ Upper p)
 {
     const Grid& grid = p.grid;
     if (p.frame->rests) return;

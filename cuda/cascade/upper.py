@@ -16,7 +16,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import TOP_LEVEL
 
 _PLANES = 3  # a block each
-_THREADS = 1024
 
 
 class UpperLevels:
@@ -44,5 +43,5 @@ class UpperLevels:
     def enqueue(self, stream: Stream) -> None:
         """Samples and costs of this frame, where there are levels above TOP_LEVEL."""
         if self._top > TOP_LEVEL:
-            self._kernel.launch(stream, _PLANES, _THREADS, self._parameters)
+            self._kernel.launch(stream, _PLANES, self._parameters)
             self._carry.enqueue_upper(stream)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream, checked
-from foveate.cuda.driver.structs import ROOM, Layouts, layouts, parameters
+from foveate.cuda.driver.structs import ROOM, Layouts, constants, layouts, parameters
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.spec.headers import headers
 
@@ -21,7 +22,8 @@ _OPTIONS = ("--std=c++17", "--fmad=false", "-default-device")
 """No fused multiply-add: results then equal those of NumPy's float32, which rounds after each operation."""
 
 _loading = threading.Lock()
-_loaded: dict[tuple[Any, ...], tuple[Any, Layouts]] = {}  # modules; the process keeps the context that they live in
+_loaded: dict[tuple[Any, ...], tuple[Any, Layouts, Mapping[str, int]]] = {}
+"""Modules, with their sources' structs and constants; the process keeps the context that they live in."""
 
 
 def compile_cubin(path: Path, architecture: str) -> bytes:
@@ -100,12 +102,17 @@ class Program:
         with _loading:
             key = path, path.stat().st_mtime_ns, architecture, int(checked(driver.cuCtxGetCurrent()))
             if key not in _loaded:
-                _loaded[key] = checked(driver.cuModuleLoadData(compile_cubin(path, architecture))), layouts(path)
-            self._module, self._layouts = _loaded[key]
+                module = checked(driver.cuModuleLoadData(compile_cubin(path, architecture)))
+                _loaded[key] = module, layouts(path), constants(path)
+            self._module, self._layouts, self.constants = _loaded[key]
 
-    def kernel(self, name: str) -> Kernel:
-        """The kernel of this name, declared ``extern "C"`` with one struct as its only parameter."""
-        return Kernel(name, checked(self._driver.cuModuleGetFunction(self._module, name.encode())))
+    def kernel(self, name: str, threads: str = "THREADS") -> Kernel:
+        """The kernel of this name, declared ``extern "C"`` with one struct as its only parameter.
+
+        ``threads`` names the constant of the source that is the number of threads in its blocks.
+        """
+        function = checked(self._driver.cuModuleGetFunction(self._module, name.encode()))
+        return Kernel(function, self.constants[threads])
 
     def parameters(self, struct: str, /, **values: Any) -> NDArray[np.void]:
         """A ``struct`` that the source declares, with a value for each of its fields; see structs.parameters."""
@@ -115,39 +122,25 @@ class Program:
 class Kernel:
     """A kernel that takes one struct by value."""
 
-    def __init__(self, name: str, function: Any) -> None:
+    def __init__(self, function: Any, threads: int) -> None:
         from cuda.bindings import driver
 
-        self.name = name
         self._function = function
+        self.threads = threads
+        """In a block; where a launch says otherwise, the most."""
         width = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
         self.cluster = int(checked(driver.cuFuncGetAttribute(width, function))) or 1
         """Blocks of a thread block cluster, where the kernel declares one; else 1. The grid is a multiple of it."""
         self._launch = driver.cuLaunchKernel
 
     def launch(
-        self,
-        stream: Stream,
-        grid: int | tuple[int, ...],
-        block: int | tuple[int, ...],
-        parameters: NDArray[np.void],
-        shared: int = 0,
+        self, stream: Stream, grid: int | tuple[int, ...], parameters: NDArray[np.void], threads: int | None = None
     ) -> None:
-        """Enqueue on ``stream``: ``grid`` blocks of ``block`` threads, ``shared`` bytes of dynamic shared memory.
-
-        ``parameters`` is as Program.parameters makes it.
-        """
+        """Enqueue on ``stream``: ``grid`` blocks of ``threads``; ``parameters`` as Program.parameters makes them."""
         pointers = np.array([parameters.ctypes.data], np.uint64)
+        block = threads or self.threads
         checked(
-            self._launch(
-                self._function,
-                *_three(grid),
-                *_three(block),
-                shared,
-                int(stream.handle),
-                pointers.ctypes.data,
-                0,
-            )
+            self._launch(self._function, *_three(grid), block, 1, 1, 0, int(stream.handle), pointers.ctypes.data, 0)
         )
 
 

@@ -54,6 +54,12 @@ def layouts(source: Path) -> Layouts:
     return found
 
 
+def constants(source: Path) -> Mapping[str, int]:
+    """The whole numbers that a ``.cu`` file and what it includes name by ``const int NAME = NUMBER;``."""
+    text = "\n".join(_texts(source, {}, headers("cuda")))
+    return {name: int(value) for name, value in _CONSTANT.findall(text)}
+
+
 def parameters(kind: np.dtype[Any], **values: Any) -> NDArray[np.void]:
     """A struct with a value for each of its fields: an array shape (). DeviceArrays stand for their pointers, None for
     a null pointer; a struct is a struct or a tuple. Raises TypeError where a field is left out, or is not there.

@@ -36,16 +36,11 @@ struct Change {
     int step;    // the histograms take every step-th pixel of every step-th row
 };
 
-enum {
-    THREADS = 128,
-    BINS = HISTOGRAM_BINS,
-    TICKETS = 0,
-    CHANGED = 1,
-    HISTOGRAM = 2,
-    NOISE = HISTOGRAM + BINS,
-    LEVELS = NOISE_LEVELS,
-    SCRATCH = NOISE + LEVELS
-};
+const int THREADS = 128;
+const int BINS = HISTOGRAM_BINS, LEVELS = NOISE_LEVELS;
+const int BLOCK_PIXELS = BLOCK * BLOCK, BLOCK_WORDS = BLOCK_PIXELS / 4;
+
+enum Scratch { TICKETS = 0, CHANGED = 1, HISTOGRAM = 2, NOISE = HISTOGRAM + BINS, SCRATCH = NOISE + LEVELS };
 
 // A block's sum of differences must be greater; of luma, then of chroma.
 struct Limits {
@@ -55,7 +50,7 @@ struct Limits {
 __device__ Limits limits_of(const Change& p)
 {
     const double threshold = fmax(p.threshold, fmin(p.noise * p.state->noise / NOISE_PER_GREY, p.most));
-    return {(int)floor(threshold * 64), (int)floor(threshold * p.samples)};
+    return {(int)floor(threshold * BLOCK_PIXELS), (int)floor(threshold * p.samples)};
 }
 
 // Counts the noise of the tile's top left 8x8 pixels. Where most differences have one sign, the picture changed: that
@@ -64,13 +59,14 @@ __device__ void note_noise(const Change& p, const FrameInput& in, int tile, int 
 {
     const int y = row * TILE + threadIdx.x / 2, x = column * TILE + threadIdx.x % 2 * 4;
     if (row * TILE + BLOCK > p.height || column * TILE + BLOCK > p.width) return;
-    u32* before = p.before + tile * 16 + threadIdx.x;
+    u32* before = p.before + tile * BLOCK_WORDS + threadIdx.x;
     const u32 now = four_samples<0>(in, y, x, p.height, p.width), then = *before;
     *before = now;
     const int sum = __reduce_add_sync(0xffffu, (int)__vsadu4(now, 0) - (int)__vsadu4(then, 0));
     const int apart = __reduce_add_sync(0xffffu, (int)__vsadu4(now, then));
     if (threadIdx.x || in.keyframe) return;
-    atomicAdd(p.scratch + NOISE + min((2 * abs(sum) > apart ? 0 : apart) / 8, LEVELS - 1), 1);
+    atomicAdd(p.scratch + NOISE + min((2 * abs(sum) > apart ? 0 : apart) / (BLOCK_PIXELS / NOISE_PER_GREY), LEVELS - 1),
+              1);
 }
 
 // Adds up differences over the lanes that share a block, by the bits in which their numbers differ.
@@ -91,7 +87,7 @@ __device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before
 {
     if (now == before || y >= p.height || y % p.step) return;
     for (int i = 0; i < 4; i++) {
-        const int one = now >> (8 * i + 3) & 31, other = before >> (8 * i + 3) & 31;
+        const int one = (now >> 8 * i & 255) / (256 / BINS), other = (before >> 8 * i & 255) / (256 / BINS);
         if (one == other || x + i >= p.width || (x + i) % p.step) continue;
         atomicAdd(&bins[one], 1);
         atomicAdd(&bins[other], -1);
@@ -229,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) change(Change p)
     if (threadIdx.x < BINS) bins[threadIdx.x] = 0;
     if (threadIdx.x < 4) p.motion[(row * 2 + threadIdx.x / 2) * p.tile_columns * 2 + column * 2 + threadIdx.x % 2] = 0;
     __syncthreads();
-    if (threadIdx.x < 16) note_noise(p, in, tile, row, column);
+    if (threadIdx.x < BLOCK_WORDS) note_noise(p, in, tile, row, column);
     const bool differs = __syncthreads_or(in.keyframe || tile_differs(p, in, row, column, bins));
     if (threadIdx.x < BINS && bins[threadIdx.x]) atomicAdd(p.scratch + HISTOGRAM + threadIdx.x, bins[threadIdx.x]);
     if (threadIdx.x == 0) {

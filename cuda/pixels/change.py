@@ -11,12 +11,10 @@ from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.noise import MOST
 from foveate.pipeline.settings import ChangeSettings
-from foveate.pipeline.spec.change import BLOCK, HISTOGRAM_BINS, NOISE_LEVELS
+from foveate.pipeline.spec.change import BLOCK, HISTOGRAM_BINS, HISTOGRAM_SAMPLES, NOISE_LEVELS
 
 SCRATCH = 2 + HISTOGRAM_BINS + NOISE_LEVELS  # int32, zero before the first launch: tickets, changed tiles, histograms
-_THREADS = 128
 _BLOCK = BLOCK * BLOCK  # pixels over which a difference is averaged
-_HISTOGRAM_SAMPLES = 65_536
 
 
 class Change:
@@ -67,9 +65,9 @@ class Change:
             tile_rows=rows,
             tile_columns=columns,
             halved=state.subsampled,
-            step=max(1, int(math.sqrt(geometry.width * geometry.height / _HISTOGRAM_SAMPLES))),
+            step=max(1, int(math.sqrt(geometry.width * geometry.height / HISTOGRAM_SAMPLES))),
         )
 
     def enqueue(self, stream: Stream) -> None:
         """Fill ``changed``, ``written``, ``dirty`` and ``frame`` of the state, and clear motion."""
-        self._kernel.launch(stream, self._tiles, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._tiles, self._parameters)

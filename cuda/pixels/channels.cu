@@ -6,8 +6,8 @@
 #include "pixels/local.cuh"
 
 struct Cells {
-    float low_rows[4][16];  // sums of the rows of lowpass
-    u32 greatest[3][4];     // squared gradients of both roots, and detail; bits, not negative
+    float low_rows[4][CELL];  // sums of the rows of lowpass
+    u32 greatest[3][4];       // squared gradients of both roots, and detail; bits, not negative
 };
 
 // Lanes of a warp that work on the left one of two cells side by side, by analysis level.
@@ -27,7 +27,7 @@ __device__ void find_detail(const Channels& p, Tile& tile, Cells& cells)
     for (int i = threadIdx.x; i < side * side; i += THREADS) {
         const int y = i / side, x = i % side, at = (y + 1) * rim + x + 1, down = y * 2 / side;
         const bool right = x * 2 >= side;
-        const float low = enlarged(tile.low, 6, 8 >> p.level, y, x);
+        const float low = enlarged(tile.low, LOW_RIM, (TILE / LOW_SIDE) >> p.level, y, x);
         tile.lows[i] = low;
         keep_greatest(p, cells.greatest[0], down, right, squared_gradient(tile.bright + at, rim));
         keep_greatest(p, cells.greatest[1], down, right, squared_gradient(tile.dark + at, rim));
@@ -55,12 +55,12 @@ __device__ void store(const Channels& p, const Tile& tile, const Cells& cells, i
     p.highpass[at] = __uint_as_float(cells.greatest[2][cell]) / p.span;
     float low = 0.0f, contrast = 0.0f;
     for (int y = 0; y < side; y++) low += cells.low_rows[cell][y];
-    for (int y = 0; y < 4; y++) {
-        const float* row_of = tile.contrast + (down * 4 + y) * 8 + across * 4;
+    for (int y = 0; y < CENTRE_SIDE / 2; y++) {
+        const float* row_of = tile.contrast + (down * (CENTRE_SIDE / 2) + y) * CENTRE_SIDE + across * (CENTRE_SIDE / 2);
         contrast += row_of[0] + row_of[1] + row_of[2] + row_of[3];
     }
     p.lowpass[at] = low / (float)(side * side) / p.span;
-    p.saliency[at] = contrast / 16.0f;
+    p.saliency[at] = contrast / (CENTRES / 4);
 }
 
 // Whether there is anything to do: the tile or a neighbour was written, or the stack still shows motion of the last

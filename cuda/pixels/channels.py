@@ -15,8 +15,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.cpu.stack import gains_of
 
-_THREADS = 256
-
 
 def channel_parameters(
     device: Device,
@@ -81,4 +79,4 @@ class LocalChannels:
 
     def enqueue(self, stream: Stream) -> None:
         """Bring edges, edges_inverted, highpass, lowpass and saliency up to date."""
-        self._kernel.launch(stream, self._tiles, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._tiles, self._parameters)

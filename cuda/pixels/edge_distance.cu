@@ -1,4 +1,4 @@
-// Distance of each cell to the nearest edge cell, / 8 cells, clipped to 1.
+// Distance of each cell to the nearest edge cell, / EDGE_REACH cells, clipped to 1.
 //
 // One launch instead of the passes of jump flooding, since only eight cells count: a block of 16x16 cells reads the
 // 32x32 around and inside it as one bit each, and every cell looks for the nearest set bit of 17 rows.
@@ -14,16 +14,18 @@ struct EdgeDistance {
     int rows, columns;
 };
 
-enum { SIDE = 16, REACH = EDGE_REACH };
-static_assert(2 * REACH == SIDE, "a block reads as many cells around it as it has");
+const int SIDE = 16;
+const int REACH = EDGE_REACH;
+const int THREADS = 256;
+static_assert(SIDE * SIDE == THREADS && 2 * REACH == SIDE, "a block reads as many cells around it as it has");
 
-extern "C" __global__ void __launch_bounds__(SIDE* SIDE) edge_distance(EdgeDistance p)
+extern "C" __global__ void __launch_bounds__(THREADS) edge_distance(EdgeDistance p)
 {
     __shared__ u32 edge_rows[2 * SIDE];
     if (p.state->dirty_count == 0) return;
     const int top = blockIdx.y * SIDE - REACH, left = blockIdx.x * SIDE - REACH;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    for (int y = warp; y < 2 * SIDE; y += SIDE * SIDE / 32) {
+    for (int y = warp; y < 2 * SIDE; y += THREADS / 32) {
         const int row = top + y, column = left + lane;
         bool edge = row >= 0 && column >= 0 && row < p.rows && column < p.columns;
         if (edge) edge = fmaxf(p.edges[row * p.columns + column], p.edges_inverted[row * p.columns + column]) > p.edge;

@@ -9,16 +9,15 @@ from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.pyramid import EDGE_CELL
 
-_SIDE = 16
-
 
 class EdgeDistance:
     """Brings the channel edge_distance up to date; the CPU's is pipeline.native.edge_distance."""
 
     def __init__(self, device: Device, state: PixelState) -> None:
         rows, columns = state.geometry.grid
-        self._grid = -(-columns // _SIDE), -(-rows // _SIDE)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        side = program.constants["SIDE"]
+        self._grid = -(-columns // side), -(-rows // side)
         self._kernel = program.kernel("edge_distance")
         self._parameters = program.parameters(
             "EdgeDistance",
@@ -33,4 +32,4 @@ class EdgeDistance:
 
     def enqueue(self, stream: Stream) -> None:
         """From edges and edges_inverted, where anything was written."""
-        self._kernel.launch(stream, self._grid, _SIDE * _SIDE, self._parameters)
+        self._kernel.launch(stream, self._grid, self._parameters)

@@ -3,6 +3,8 @@
 #include "state.cuh"
 #include "pixels/texture.cuh"
 
+const int THREADS = 256;
+
 struct GridLayers {
     const FrameState* state;
     const float* channels[28];  // [grid] each, four per layer; null: zero
@@ -36,7 +38,7 @@ __device__ void put_second(u64 surface, int layer, int y, int x, float value)
 }
 
 // One thread per cell; blockIdx.y is the layer, or behind the last one, where there is `text`, the layer of that.
-extern "C" __global__ void grid_layers(GridLayers p)
+extern "C" __global__ void __launch_bounds__(THREADS) grid_layers(GridLayers p)
 {
     const int cell = blockIdx.x * blockDim.x + threadIdx.x, layer = blockIdx.y;
     if (p.state->rests || cell >= p.rows * p.columns) return;

@@ -12,7 +12,6 @@ from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import GRIDDED, SAMPLED, place_of
 from foveate.cuda.state import PixelState
 
-_THREADS = 256
 _FROM = {"boundary": "cluster_id"}
 
 
@@ -43,7 +42,7 @@ class GridLayers:
         text = own.get("text")
         text_layer, component = place_of("text")
         assert component == 1, "grid_layers.cu writes the second"
-        self._grid = -(-rows * columns // _THREADS), used + (text is not None)
+        self._grid = -(-rows * columns // self._kernel.threads), used + (text is not None)
         self._parameters = program.parameters(
             "GridLayers",
             state=state.frame,
@@ -61,4 +60,4 @@ class GridLayers:
 
     def enqueue(self, stream: Stream) -> None:
         """Write this frame's maps; where the frame rests, the last ones stay."""
-        self._kernel.launch(stream, self._grid, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._grid, self._parameters)

@@ -2,6 +2,7 @@
 //
 // The plane is a template parameter, so that a FrameInput held by value stays in registers.
 #pragma once
+#include "spec/change.h"
 #include "state.cuh"
 
 // One sample, rounded to 8 bits. Row and column lie inside the plane.
@@ -18,7 +19,7 @@ template <int PLANE>
 __device__ inline u32 four_samples(const FrameInput& in, int y, int x, int height, int width)
 {
     const u8* base = (const u8*)in.planes[PLANE];
-    if (PLANE && !base) return 0x80808080u;  // grey has no colour
+    if (PLANE && !base) return NO_COLOUR * 0x01010101u;  // in each byte
     y = min(y, height - 1);
     if (!in.wide && x + 3 < width) {
         const int step = in.steps[PLANE];

@@ -6,7 +6,8 @@
 #include "pixels/local.cuh"
 #include "pixels/texture.cuh"
 
-enum { LAYERS = 3, WARPS = THREADS / 32, CHROMA_TILE = TILE / 2, CHROMA_RIM = CHROMA_TILE + 2 };
+const int LAYERS = 3, WARPS = THREADS / 32;
+const int CHROMA_TILE = TILE / 2, CHROMA_RIM = CHROMA_TILE + 2;
 
 struct Shared {
     Tile tile;
@@ -53,7 +54,7 @@ __device__ Texel colour_at(const Channels& p, const Shared& shared, int level, i
 __device__ void write_rgb(const Channels& p, const Shared& shared, int row, int column)
 {
 #pragma unroll 1
-    for (int level = 0; level < 5; level++) {
+    for (int level = 0; level <= TOP_LEVEL; level++) {
         const int side = TILE >> level;
         for (int i = threadIdx.x; i < side * side; i += THREADS) {
             const int y = i / side, x = i % side;
@@ -74,7 +75,7 @@ __device__ Texel sampled(const Channels& p, const Shared& shared, int layer, int
         out = colour_at(p, shared, p.level, row, column, y, x);
         out.a = fminf(sqrtf(squared_gradient(tile.bright + at, side + 2) / p.span), 1.0f);
     } else if (layer == 1) {
-        const float low = enlarged(tile.low, 6, 8 >> p.level, y, x);
+        const float low = enlarged(tile.low, LOW_RIM, (TILE / LOW_SIDE) >> p.level, y, x);
         const size_t here = (size_t)picture_y * p.tile_columns * side + picture_x;
         out.r = fminf(sqrtf(squared_gradient(tile.dark + at, side + 2) / p.span), 1.0f);
         out.g = fabsf(tile.light[at] - low) / p.span;
@@ -82,7 +83,7 @@ __device__ Texel sampled(const Channels& p, const Shared& shared, int layer, int
         out.a = moving ? fminf(p.moved[here] / p.span, 1.0f) : 0.0f;
     } else {
         const float scale = (float)(1 << p.level);
-        out.r = tile.contrast[(y >> (2 - p.level)) * 8 + (x >> (2 - p.level))];
+        out.r = tile.contrast[(y >> (SALIENCY_LEVEL - p.level)) * CENTRE_SIDE + (x >> (SALIENCY_LEVEL - p.level))];
         out.g = 0.0f;
         out.b = fminf(((float)picture_x + 0.5f) * scale / (float)p.width, 1.0f);
         out.a = fminf(((float)picture_y + 0.5f) * scale / (float)p.height, 1.0f);
@@ -164,13 +165,13 @@ __device__ void join_halves(const Channels& p, const Shared& shared, int row, in
     if (threadIdx.x >= 4 * LAYERS) return;
     const int layer = threadIdx.x / 4, cell = threadIdx.x % 4;
     const Texel four = merged(shared.halves[2 * cell][layer], shared.halves[2 * cell + 1][layer], layer);
-    put(p.stack[4], layer, row * 2 + cell / 2, column * 2 + cell % 2, settled(four, layer));
+    put(p.stack[TOP_LEVEL], layer, row * 2 + cell / 2, column * 2 + cell % 2, settled(four, layer));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 3) write_layers(Channels p)
 {
     __shared__ Shared shared;
-    const int count = *p.touched_count, quads = 256 >> (2 * p.level);
+    const int count = *p.touched_count, quads = THREADS >> (2 * p.level);
     for (int i = blockIdx.x; i < count; i += gridDim.x) {
         const int index = p.touched[i], row = index / p.tile_columns, column = index % p.tile_columns;
         const bool moving = p.state->moving && p.changed[index];

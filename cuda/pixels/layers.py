@@ -11,7 +11,6 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 
-_THREADS = 256
 _BLOCKS_PER_PROCESSOR = 3  # more do not fit, for their registers
 
 
@@ -27,4 +26,4 @@ class Layers:
 
     def enqueue(self, stream: Stream) -> None:
         """Behind LocalChannels. Nothing else reads or writes what this does: it may run beside the Cascade."""
-        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._blocks, self._parameters)

@@ -9,7 +9,7 @@
 
 struct Levels {
     const u8* base;
-    const float* levels[4];  // level 1 .. 4; null up to the plane's own base
+    const float* levels[TOP_LEVEL];  // level 1 .. 4; null up to the plane's own base
 };
 
 struct LeafErrors {
@@ -20,12 +20,8 @@ struct LeafErrors {
     int tile_rows, tile_columns;
 };
 
-enum { THREADS = 256, PLANES = 3, CHROMA_TILE = TILE / 2, SAMPLES = 18 * 18 + 10 * 10 + 6 * 6 + 4 * 4 };
-
-struct Tile {
-    u16 samples[PLANES][SAMPLES];    // of levels 1 .. 4, each with a rim of one
-    u32 sums[PLANES][TOP_LEVEL][4];  // of squared differences, by level and cell
-};
+const int THREADS = 256;
+const int PLANES = 3, CHROMA_TILE = TILE / 2;
 
 __host__ __device__ constexpr int rim_of(int level) { return (TILE >> level) + 2; }
 
@@ -33,6 +29,11 @@ __host__ __device__ constexpr int start_of(int level)
 {
     return level == 1 ? 0 : start_of(level - 1) + rim_of(level - 1) * rim_of(level - 1);
 }
+
+struct Tile {
+    u16 samples[PLANES][start_of(TOP_LEVEL + 1)];  // of levels 1 .. 4, each with a rim of one
+    u32 sums[PLANES][TOP_LEVEL][4];                // of squared differences, by level and cell
+};
 
 __device__ int in_units(float mean) { return (int)(mean * (float)UNIT + 0.5f); }
 
@@ -118,7 +119,7 @@ __device__ void store(const LeafErrors& p, const Tile& tile, int cell, int row, 
     for (int level = 0; level < TOP_LEVEL; level++) {
         const u64 luma = tile.sums[0][level][cell];
         total += (4 * luma + tile.sums[1][level][cell] + tile.sums[2][level][cell]) << (2 * level);
-        p.errors[level * cells + at] = __ull2float_rn(total) * (1.0f / 1024.0f);  // of quarters of squared 16ths
+        p.errors[level * cells + at] = __ull2float_rn(total) * (4.0f / (UNIT * UNIT));  // of quarters of squared 16ths
     }
 }
 

@@ -8,8 +8,6 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 
-_THREADS = 256
-
 
 class LeafErrors:
     """Recomputes the errors of cells around written tiles; the CPU's is pipeline.native.leaf_errors."""
@@ -31,4 +29,4 @@ class LeafErrors:
 
     def enqueue(self, stream: Stream) -> None:
         """Bring ``errors`` up to date, behind Write."""
-        self._kernel.launch(stream, self._tiles, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._tiles, self._parameters)

@@ -5,8 +5,8 @@
 #include "spec/geometry.h"
 
 struct PlaneOut {
-    u8* base;          // padded to tiles
-    float* levels[4];  // level 1 .. 4; those up to the plane's own base are null
+    u8* base;                  // padded to tiles
+    float* levels[TOP_LEVEL];  // level 1 .. 4; those up to the plane's own base are null
 };
 
 struct Write {
@@ -24,7 +24,8 @@ struct Write {
     int analysis_level;  // 0..2: where motion is measured
 };
 
-enum { THREADS = 256, WARPS = THREADS / 32 };
+const int THREADS = 256;
+const int WARPS = THREADS / 32;
 
 // Of what lies under one sample of a level, for each plane.
 struct Sums {

@@ -10,7 +10,6 @@ from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.stack import gains_of
 
-_THREADS = 256
 _BLOCKS_PER_PROCESSOR = 8  # more would only take turns
 
 
@@ -46,4 +45,4 @@ class Write:
 
     def enqueue(self, stream: Stream) -> None:
         """Write the tiles of ``dirty`` into planes, levels and motion."""
-        self._kernel.launch(stream, self._blocks, _THREADS, self._parameters)
+        self._kernel.launch(stream, self._blocks, self._parameters)

@@ -5,8 +5,8 @@
 #include "state.cuh"
 
 struct Levels {
-    const u8* base;          // luma only: level 0
-    const float* levels[4];  // level 1 .. 4; null up to the plane's own base
+    const u8* base;                  // luma only: level 0
+    const float* levels[TOP_LEVEL];  // level 1 .. 4; null up to the plane's own base
 };
 
 struct Channels {
@@ -36,17 +36,21 @@ struct Channels {
     int level;  // analysis level, 0..2
 };
 
-enum { THREADS = 256, RIM = 34 };
+const int THREADS = 256;
+const int RIM = TILE + 2;
+const int LOW_SIDE = TILE >> LOWPASS_LEVEL, LOW_RIM = LOW_SIDE + 2;             // samples along a tile
+const int SURROUND_SIDE = TILE >> TOP_LEVEL, SURROUND_RIM = SURROUND_SIDE + 2;  // of saliency
+const int CENTRE_SIDE = TILE >> SALIENCY_LEVEL, CENTRES = CENTRE_SIDE * CENTRE_SIDE;
 
 // One tile's samples in shared memory.
 struct Tile {
-    float light[RIM * RIM];    // luma above black, in 8-bit units, with one sample around the tile
-    float bright[RIM * RIM];   // its root
-    float dark[RIM * RIM];     // root of white less luma
-    float low[6 * 6];          // luma above black at level 3, with a rim
-    float surround[3][4 * 4];  // luma and opponent colours at level 4, with a rim
-    float lows[TILE * TILE];   // lowpass at the analysis level
-    float contrast[8 * 8];     // saliency at level 2
+    float light[RIM * RIM];        // luma above black, in 8-bit units, with one sample around the tile
+    float bright[RIM * RIM];       // its root
+    float dark[RIM * RIM];         // root of white less luma
+    float low[LOW_RIM * LOW_RIM];  // luma above black at LOWPASS_LEVEL, with a rim
+    float surround[3][SURROUND_RIM * SURROUND_RIM];  // luma and opponent colours at TOP_LEVEL, with a rim
+    float lows[TILE * TILE];                         // lowpass at the analysis level
+    float contrast[CENTRES];                         // saliency at SALIENCY_LEVEL
 };
 
 __device__ float luma_at(const Channels& p, int level, int y, int x)
@@ -100,26 +104,28 @@ __device__ void load(const Channels& p, Tile& tile, int row, int column)
         tile.bright[i] = sqrtf(light);
         tile.dark[i] = sqrtf(p.span - light);
     }
-    if (threadIdx.x < 36) {
-        const int y = row * 4 + threadIdx.x / 6 - 1, x = column * 4 + threadIdx.x % 6 - 1;
-        tile.low[threadIdx.x] = above_black(p, luma_at(p, 3, y, x));
+    if (threadIdx.x < LOW_RIM * LOW_RIM) {
+        const int y = row * LOW_SIDE + threadIdx.x / LOW_RIM - 1, x = column * LOW_SIDE + threadIdx.x % LOW_RIM - 1;
+        tile.low[threadIdx.x] = above_black(p, luma_at(p, LOWPASS_LEVEL, y, x));
     }
-    if (threadIdx.x >= 64 && threadIdx.x < 80) {
+    if (threadIdx.x >= 64 && threadIdx.x < 64 + SURROUND_RIM * SURROUND_RIM) {  // others than those above
         const int i = threadIdx.x - 64;
+        const int y = row * SURROUND_SIDE + i / SURROUND_RIM - 1, x = column * SURROUND_SIDE + i % SURROUND_RIM - 1;
         float values[3];
-        opponents(p, 4, row * 2 + i / 4 - 1, column * 2 + i % 4 - 1, values);
+        opponents(p, TOP_LEVEL, y, x, values);
         for (int k = 0; k < 3; k++) tile.surround[k][i] = values[k];
     }
 }
 
-// Centre-surround contrast at level 2, clipped to 1.
+// Centre-surround contrast at SALIENCY_LEVEL, clipped to 1.
 __device__ void find_contrast(const Channels& p, Tile& tile, int row, int column)
 {
-    if (threadIdx.x >= 64) return;
-    const int y = threadIdx.x / 8, x = threadIdx.x % 8;
+    if (threadIdx.x >= CENTRES) return;
+    const int y = threadIdx.x / CENTRE_SIDE, x = threadIdx.x % CENTRE_SIDE, factor = CENTRE_SIDE / SURROUND_SIDE;
     float centre[3], difference[3];
-    opponents(p, 2, row * 8 + y, column * 8 + x, centre);
-    for (int k = 0; k < 3; k++) difference[k] = fabsf(centre[k] - enlarged(tile.surround[k], 4, 4, y, x));
+    opponents(p, SALIENCY_LEVEL, row * CENTRE_SIDE + y, column * CENTRE_SIDE + x, centre);
+    for (int k = 0; k < 3; k++)
+        difference[k] = fabsf(centre[k] - enlarged(tile.surround[k], SURROUND_RIM, factor, y, x));
     const float colour = difference[1] + difference[2];
     tile.contrast[threadIdx.x] = fminf(difference[0] * p.luma_gain + colour * p.chroma_gain, 1.0f);
 }

@@ -1,6 +1,8 @@
 // All channels at given points of the picture, by trilinear fetches from the channel stack.
 #include "state.cuh"
 
+const int THREADS = 128;
+
 struct Sample {
     u64 texture;          // of the stack, all levels
     const float* points;  // [count, 3]: x and y in [0, 1] of the padded picture, and the level of the stack
@@ -11,7 +13,7 @@ struct Sample {
 };
 
 // One thread per point and layer.
-extern "C" __global__ void sample_stack(Sample p)
+extern "C" __global__ void __launch_bounds__(THREADS) sample_stack(Sample p)
 {
     const int index = blockIdx.x * blockDim.x + threadIdx.x;
     if (index >= p.count * p.layers) return;

@@ -10,8 +10,6 @@ from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.textures import Texture
 from foveate.cuda.pixels.layout import LAYERS, ORDER, SAMPLED
 
-_THREADS = 128
-
 
 class Sampler:
     """Reads the channel stack with the hardware's trilinear filter, whose weights have 8 bits."""
@@ -40,4 +38,4 @@ class Sampler:
             gridded=len(SAMPLED) // 4,
             last=self._stack.levels - 1,
         )
-        self._kernel.launch(stream, -(-count * LAYERS // _THREADS), _THREADS, parameters)
+        self._kernel.launch(stream, -(-count * LAYERS // self._kernel.threads), parameters)

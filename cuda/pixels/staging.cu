@@ -13,7 +13,7 @@ struct Fetch {
     int sides[3];  // samples along a tile: 32, or 16 where chroma is halved; 0 for a plane that is not there
 };
 
-enum { THREADS = 128 };
+const int THREADS = 128;
 
 // A block per tile, four bytes per thread and turn; what lies between the plane's width and its pitch comes along.
 extern "C" __global__ void __launch_bounds__(THREADS) fetch_tiles(Fetch p)

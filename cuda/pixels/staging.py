@@ -17,7 +17,6 @@ from foveate.pipeline.geometry import TILE, Geometry, Mask
 from foveate.pipeline.native.change import changed_tiles, copy_tiles
 
 _ALIGNMENT: Final = 16  # bytes that rows are padded to, so that four samples are read at once
-_THREADS: Final = 128
 _WHOLE: Final = 0.5
 """Share of tiles from which on the whole frame is copied: the bus carries it faster in one piece."""
 
@@ -87,7 +86,7 @@ class Staging:
             return
         tiles = np.flatnonzero(mask)
         self._lists[slot][: len(tiles)] = tiles
-        self._kernel.launch(stream, len(tiles), _THREADS, self._parameters(slot, len(tiles), planes))
+        self._kernel.launch(stream, len(tiles), self._parameters(slot, len(tiles), planes))
 
     def _parameters(self, slot: int, count: int, planes: int) -> NDArray[np.void]:
         return self._program.parameters(

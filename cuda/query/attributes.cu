@@ -6,7 +6,8 @@
 #include "spec/geometry.h"
 #include "state.cuh"
 
-const int THREADS = 64, TEXT_THREADS = 128;
+const int THREADS = 64;
+const int TEXT_THREADS = 128;
 const int SIDE = CELL >> COLOUR_LEVEL, SAMPLES = SIDE * SIDE;  // of a cell, at the level of the colours
 const int STROKE_SIDE = CELL >> STROKE_LEVEL;                  // the same, at the level of the strokes
 

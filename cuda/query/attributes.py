@@ -16,8 +16,6 @@ from foveate.pipeline.cpu.attributes import MOST_STROKES, RIM, stroke_step
 from foveate.pipeline.native.attributes import BINS, COLOUR_LEVEL, COLOURS, STROKE_LEVEL
 from foveate.pipeline.query.terms import COEFFICIENTS
 
-_THREADS, _TEXT_THREADS = 64, 128
-
 
 class Attributes:
     """Named colours, lightness and text, as pipeline.cpu.attributes.AttributeStack."""
@@ -37,8 +35,8 @@ class Attributes:
         names.upload(table.name, stream)
         lightness.upload(table.lightness, stream)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
-        self._attributes, self._text = program.kernel("attributes"), program.kernel("text")
-        self._tiles, self._blocks = pixels.written.nbytes, -(-grid[0] * grid[1] // _TEXT_THREADS)
+        self._attributes, self._text = program.kernel("attributes"), program.kernel("text", "TEXT_THREADS")
+        self._tiles, self._blocks = pixels.written.nbytes, -(-grid[0] * grid[1] // self._text.threads)
         self._parameters = program.parameters(
             "Attributes",
             frame=pixels.frame,
@@ -61,5 +59,5 @@ class Attributes:
 
     def enqueue(self, stream: Stream) -> None:
         """Update the tiles that were written, and text."""
-        self._attributes.launch(stream, self._tiles, _THREADS, self._parameters)
-        self._text.launch(stream, self._blocks, _TEXT_THREADS, self._parameters)
+        self._attributes.launch(stream, self._tiles, self._parameters)
+        self._text.launch(stream, self._blocks, self._parameters)

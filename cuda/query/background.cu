@@ -7,7 +7,8 @@
 #include "spec/geometry.h"
 #include "state.cuh"
 
-const int THREADS = 64, RESET_THREADS = 1024;
+const int THREADS = 64;
+const int RESET_THREADS = 1024;
 const int SIDE = CELL >> BACKGROUND_LEVEL, SAMPLES = SIDE * SIDE;  // of a cell
 
 struct Background {

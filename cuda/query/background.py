@@ -14,8 +14,6 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.attributes.background import LEARNING_FRAMES, PANS, STEP
 from foveate.pipeline.native.background import BACKGROUND_LEVEL
 
-_THREADS, _RESET_THREADS = 64, 1024
-
 
 class BackgroundModel:
     """Keeps ``maps``, float32[2, grid]: "frame_difference" and "foreground", as pipeline.cpu.background does."""
@@ -28,7 +26,8 @@ class BackgroundModel:
         )
         self.maps = memory.array("frame difference and foreground", (2, *grid), np.float32, stream)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
-        self._update, self._reset = program.kernel("update_background"), program.kernel("reset_background")
+        self._update = program.kernel("update_background")
+        self._reset = program.kernel("reset_background", "RESET_THREADS")
         self._tiles = pixels.written.nbytes
         self._parameters = program.parameters(
             "Background",
@@ -52,5 +51,5 @@ class BackgroundModel:
     def enqueue(self, index: int, stream: Stream) -> None:
         """Compare the tiles that were written in frame ``index`` of the source."""
         self._parameters["index"] = index
-        self._update.launch(stream, self._tiles, _THREADS, self._parameters)
-        self._reset.launch(stream, 1, _RESET_THREADS, self._parameters)
+        self._update.launch(stream, self._tiles, self._parameters)
+        self._reset.launch(stream, 1, self._parameters)

@@ -18,7 +18,6 @@ from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import CELL, Geometry
 from foveate.pipeline.query.terms import COEFFICIENTS, INPUTS, QueryTerms
 
-_THREADS, _POINT_THREADS = 128, 64
 _TERMS: Final = layouts(Path(__file__).with_name("relevance.cuh"))["Terms"]
 
 
@@ -86,8 +85,7 @@ class Relevance:
             _check("maps", maps, (self.queries, *grid))
         self._everywhere.launch(
             stream,
-            -(-grid[0] * grid[1] // _THREADS),
-            _THREADS,
+            -(-grid[0] * grid[1] // self._everywhere.threads),
             self._programs[0].parameters(
                 "Relevance",
                 terms=self._uploaded(),
@@ -116,8 +114,7 @@ class Relevance:
         rows, columns = self._geometry.level(0)
         self._at.launch(
             stream,
-            -(-count // _POINT_THREADS),
-            _POINT_THREADS,
+            -(-count // self._at.threads),
             self._programs[1].parameters(
                 "RelevanceAt",
                 terms=self._uploaded(),

@@ -9,9 +9,7 @@ import numpy as np
 from foveate.pipeline.frames import FrameView, Plane
 from foveate.pipeline.geometry import TILE, Geometry, Mask
 from foveate.pipeline.native import change
-from foveate.pipeline.spec.change import BLOCK
-
-_NO_COLOUR = 128
+from foveate.pipeline.spec.change import BLOCK, NO_COLOUR
 
 Planes = tuple[Plane, Plane, Plane]
 
@@ -26,7 +24,7 @@ def planes_of(frame: FrameView) -> Planes:
 
 @lru_cache(maxsize=4)
 def _grey(rows: int, columns: int) -> Plane:
-    plane = np.full((rows, columns), _NO_COLOUR, np.uint8)
+    plane = np.full((rows, columns), NO_COLOUR, np.uint8)
     plane.flags.writeable = False
     return plane
 

@@ -16,7 +16,7 @@ from foveate.pipeline.frames import Colour, Frame, Plane
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.settings import ChangeSettings
-from foveate.pipeline.spec.change import HISTOGRAM_BINS
+from foveate.pipeline.spec.change import HISTOGRAM_BINS, HISTOGRAM_SAMPLES
 
 _Kind = tuple[tuple[int, int], bool, Colour]
 
@@ -83,16 +83,13 @@ class Uploader:
         return histogram_distance(luma, reference) >= self._settings.cut_histogram
 
 
-_SAMPLES = 65_536  # pixels that enter a histogram
-
-
 def histogram_distance(luma: Plane, other: Plane) -> float:
     """Half the L1 distance of the two luma histograms (32 bins, smoothed by one bin each way), in [0, 1]."""
     return float(np.abs(_histogram(luma) - _histogram(other)).sum() / 2)
 
 
 def _histogram(luma: Plane) -> NDArray[np.float64]:
-    step = max(1, int(np.sqrt(luma.size / _SAMPLES)))
+    step = max(1, int(np.sqrt(luma.size / HISTOGRAM_SAMPLES)))
     sampled = np.ascontiguousarray(luma[::step, ::step])
     counts = cv2.calcHist([sampled], [0], None, [HISTOGRAM_BINS], [0, 256]).ravel()
     smooth = np.convolve(counts.astype(np.float64), [0.25, 0.5, 0.25])

@@ -1,6 +1,7 @@
 """Every kernel compiles for every architecture that is promised, on a machine without a GPU."""
 
 import ast
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.graph import Graph
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program, compile_cubin
-from foveate.cuda.driver.structs import Layouts, layouts, parameters
+from foveate.cuda.driver.structs import Layouts, constants, layouts, parameters
 from foveate.pipeline.errors import EngineError
 
 ROOM = Path(program.__file__).parents[1]
@@ -99,6 +100,29 @@ def test_wrappers_fill_in_the_structs_of_their_kernels(path: Path) -> None:
         assert {word.arg for word in call.keywords} == set(structs[call.args[0].value].names or ())
 
 
+KERNEL = re.compile(r'extern "C" __global__ void (?:TOGETHER )?__launch_bounds__\((\w+)[^)]*\) (\w+)\(')
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_the_number_of_threads_is_a_constant_of_the_source(source: Path) -> None:
+    bounds = {name: threads for threads, name in KERNEL.findall(source.read_text())}
+    assert len(bounds) == source.read_text().count("__global__")
+    assert set(bounds.values()) <= set(constants(source))
+
+
+@pytest.mark.parametrize("path", WRAPPERS, ids=lambda path: path.stem)
+def test_wrappers_launch_kernels_with_the_threads_of_their_bounds(path: Path) -> None:
+    bounds = {name: bound for source in path.parent.glob("*.cu") for bound, name in KERNEL.findall(source.read_text())}
+    calls = re.findall(r'kernel\("(\w+)"(?:, "(\w+)")?\)', path.read_text())
+    assert [bounds[name] for name, _ in calls] == [threads or "THREADS" for _, threads in calls]
+
+
+def test_constants_are_read_from_the_source_and_its_headers(tmp_path: Path) -> None:
+    (tmp_path / "one.cu").write_text(STRUCTS)
+    found = constants(tmp_path / "one.cu")
+    assert (found["COUNT"], found["CELL"]) == (3, 16)
+
+
 def test_a_second_request_is_answered_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     source = tmp_path / "one.cu"
@@ -134,6 +158,7 @@ def test_no_package_hides_nvidias() -> None:
 def test_a_struct_arrives_and_a_graph_replays(device: Device, stream: Stream, memory: Memory, tmp_path: Path) -> None:
     source = tmp_path / "add.cu"
     source.write_text(
+        "const int THREADS = 1;\n"
         "struct Add { int* out; float third; short step[3]; long long wide; };"
         'extern "C" __global__ void add(Add p) { *p.out += p.step[2] + (int)p.wide + (int)p.third; }'
     )
@@ -141,7 +166,7 @@ def test_a_struct_arrives_and_a_graph_replays(device: Device, stream: Stream, me
     program = Program(source, device.architecture)
     kernel = program.kernel("add")
     parameters = program.parameters("Add", out=out, third=3.0, step=(1, 2, 40), wide=500)
-    replayed = Graph(stream, lambda on: kernel.launch(on, 1, 1, parameters))
+    replayed = Graph(stream, lambda on: kernel.launch(on, 1, parameters))
     assert out.download(stream)[0] == 0
     replayed.launch(stream)
     replayed.launch(stream)
