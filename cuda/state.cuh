@@ -29,7 +29,7 @@ struct FrameState {
     int dirty_count;     // tiles: the changed ones, or all of them on a keyframe
     int keyframe;        // enum Keyframe
     int forgets;         // 1 on every keyframe but the periodic kind: nothing of an earlier scene may be reused
-    int since_keyframe;  // frames since the last keyframe, as they count for the next periodic one
+    int since_keyframe;  // frames since the last one on which a periodic keyframe falls: by number, whatever happens
     int moving;          // 1: the motion channel holds anything other than zero
     int rests;           // 1: nothing was written, no feedback, and `settled` was set: the last Selection holds again
     int budget;          // the input's

@@ -80,7 +80,8 @@ class ChangeSettings(_Group):
     """In noisy video the threshold rises to this many times the frame-to-frame difference of the quietest quarter of
     the picture, up to 8. 0 turns this off."""
     keyframe_interval: int = Field(30, ge=1, le=MOST_FRAMES)
-    """Frames between periodic keyframes. On a keyframe everything is recomputed."""
+    """Frames between periodic keyframes, which go by the number of the frame, whatever other keyframes there are. On a
+    keyframe everything is recomputed."""
     keyframe_offset: int = Field(0, ge=0, le=MOST_FRAMES)
     """Frames by which the first periodic keyframe comes earlier, modulo the interval: so that those of several streams
     do not fall on the same moment. foveate live chooses it for each of several sources."""

@@ -201,8 +201,8 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles)
         state.keyframe = keyframe;
         state.forgets = keyframe != NONE && keyframe != PERIODIC;
         state.noise = state.forgets ? 0 : noise;
-        if (state.forgets) state.since_keyframe = p.offset % interval_of(p, in);
-        else state.since_keyframe = keyframe ? 0 : state.since_keyframe + 1;
+        const int interval = interval_of(p, in), following = state.since_keyframe + 1;
+        state.since_keyframe = in.keyframe ? p.offset % interval : following >= interval ? 0 : following;
         state.budget = in.budget;
         state.moving = !state.forgets && changed > 0;
         state.rests = !state.dirty_count && !in.feedback && state.settled;

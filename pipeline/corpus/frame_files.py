@@ -25,14 +25,15 @@ _HEADER: Final = "__foveate__/header.json"  # readers of WebDataset pass over su
 
 
 class FrameFile:
-    """The sink of a job, which writes to an open file; counts its bytes, and their SHA-256."""
+    """The sink of a job, which writes to an open file; counts frames, tokens and bytes, and their SHA-256."""
 
     needs_heat = False
 
-    def __init__(self, job: Job, task: Task, file: IO[bytes], name: str) -> None:
-        """``name`` is the file's, for messages."""
+    def __init__(self, job: Job, task: Task, file: IO[bytes], name: str, first: int = 0) -> None:
+        """``name`` is the file's, for messages; frames before number ``first`` are passed over."""
         self.needs_patches = task.kind == "webdataset"
-        self._job, self._name = job, name
+        self._job, self._name, self._first = job, name, first
+        self.frames = self.tokens = 0  # written so far
         self._file = Hashed(file)
         self._rows: Rows | None = None
 
@@ -48,8 +49,11 @@ class FrameFile:
     def write(self, frame: FrameView, selection: Selection) -> None:
         """See Sink."""
         assert self._rows is not None, "the sink is not open"
+        if selection.index < self._first:
+            return
         with self._told():
             self._rows.add(selection)
+        self.frames, self.tokens = self.frames + 1, self.tokens + len(selection)
 
     def close(self) -> None:
         """See Sink."""

@@ -27,8 +27,8 @@ from foveate.pipeline.sources.address import shown
 
 LOCAL: Final = "local"
 AUTO: Final = "auto"
-_CONNECTS: Final = 3.0  # seconds within which an address must take a connection
-_ANSWERS: Final = 6.0  # and then answer as a cluster does
+_CONNECTS: Final = 1.5  # seconds within which an address must take a connection
+_ANSWERS: Final = 8.0  # and then answer as a cluster does
 BEGINS: Final = 60.0  # seconds within which the first actor must have begun
 _NAMESPACE: Final = "foveate"
 
@@ -173,7 +173,7 @@ def _require_answer(address: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWERS, check=False)
     except subprocess.TimeoutExpired:
-        raise EngineError(f"--ray {address}: what answers there is no Ray cluster") from None
+        raise EngineError(f"--ray {address}: no Ray cluster answers there within {_ANSWERS:g} s") from None
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["it is not healthy"]
         raise EngineError(f"--ray {address}: {said[-1][:300]}")

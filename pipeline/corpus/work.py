@@ -11,12 +11,11 @@ from typing import Final
 from foveate.pipeline.corpus.frame_files import FrameFile
 from foveate.pipeline.corpus.jobs import Job, Outcome, Task
 from foveate.pipeline.corpus.ledger import FRAMES, Ledger
-from foveate.pipeline.corpus.segments import segment_settings
+from foveate.pipeline.corpus.segments import Portion, portion_of
 from foveate.pipeline.corpus.store import open_store
 from foveate.pipeline.errors import EngineError, FoveateError, SettingsError, SinkError, SourceError, one_line
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.live.target import is_live
-from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources import length_of
 from foveate.pipeline.sources.address import Named, is_network
 from foveate.pipeline.sources.file_objects import FileObject
@@ -69,21 +68,20 @@ class Workplace:
         """Write the frames of a job; of a segment without any, none."""
         with source_of(job) as source:
             try:
-                settings = segment_settings(source, job, self._task)
+                portion = portion_of(source, job, self._task)
             except NothingShownError:
                 return Outcome(job.key, job.video, job.segment, "done")
-            return self._written(source, job, settings)
+            return self._written(source, job, portion)
 
-    def _written(self, source: str, job: Job, settings: Settings) -> Outcome:
+    def _written(self, source: str, job: Job, portion: Portion) -> Outcome:
         name = f"{FRAMES}/{job.key}{self._task.suffix}"
-        frames = tokens = 0
         with self._store.whole(name) as file:
-            sink = FrameFile(job, self._task, file, name)
-            with open_stream(source, settings, sinks=[sink], expect="file") as stream:
-                for selection in stream:
-                    frames, tokens = frames + 1, tokens + len(selection)
-        lost = told(stream.damage)
-        return Outcome(job.key, job.video, job.segment, "done", "", frames, tokens, lost, name, sink.bytes, sink.sha256)
+            sink = FrameFile(job, self._task, file, name, portion.first)
+            with open_stream(source, portion.settings, sinks=[sink], expect="file") as stream:
+                for _ in stream:
+                    pass
+        lost, counts = told(stream.damage), (sink.frames, sink.tokens)
+        return Outcome(job.key, job.video, job.segment, "done", "", *counts, lost, name, sink.bytes, sink.sha256)
 
 
 @contextlib.contextmanager

@@ -72,10 +72,11 @@ class Uploader:
         return self._feedback.keyframe_interval or self._settings.keyframe_interval
 
     def _frames_since(self, keyframe: KeyframeReason | None) -> int:
-        """Frames since the last keyframe, as they count for the next periodic one."""
-        if keyframe is None:
-            return self._since_keyframe + 1
-        return 0 if keyframe == "periodic" else self._settings.keyframe_offset % self._interval
+        """Frames since the last one on which a periodic keyframe falls: they go by numbers, whatever else happens."""
+        if keyframe in ("first", "size"):
+            return self._settings.keyframe_offset % self._interval
+        following = self._since_keyframe + 1
+        return 0 if following >= self._interval else following
 
     def _is_cut(self, luma: Plane, reference: Plane, changed: Mask) -> bool:
         if np.count_nonzero(changed) < self._settings.cut_share * changed.size:

@@ -118,6 +118,22 @@ def test_periodic_keyframes_can_come_earlier_as_on_the_cpu(feeder: Make, stream:
         assert_same_decisions(rig.pixels, expected, stream)
 
 
+@pytest.mark.parametrize("offset", [0, 3])
+def test_periodic_keyframes_go_by_number_as_on_the_cpu(offset: int, feeder: Make, stream: Stream) -> None:
+    """Past a cut, a jump in time, and a cut on the frame of a periodic one."""
+    dark, bright = (noise(np.random.default_rng(low), 64, 96) // 4 + low for low in (20, 180))
+    shown = [dark] * 6 + [bright] * 2 + [dark] * 6
+    sequence = [
+        Frame(index, index / 25, luma.astype(np.uint8), None, BT601, discontinuity=index == 11)
+        for index, luma in enumerate(shown)
+    ]
+    settings = Settings(change=ChangeSettings(keyframe_interval=4, keyframe_offset=offset))
+    rig = feeder(sequence[0], settings)
+    for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
+        rig.feed(frame)
+        assert_same_decisions(rig.pixels, expected, stream)
+
+
 def test_noise_raises_the_threshold_as_on_the_cpu(feeder: Make, stream: Stream) -> None:
     """The camera's noise comes, goes and is cut: its level, which tiles changed and their pixels are the CPU's."""
     rng = np.random.default_rng(3)

@@ -64,7 +64,7 @@ def test_a_cluster_without_room(clips: Path, tmp_path: Path, monkeypatch: pytest
 def test_nobody_answers(clips: Path, tmp_path: Path, silent: int) -> None:
     with closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
-        for port, said in ((unused.getsockname()[1], "nobody answers there"), (silent, "what answers there is no Ray")):
+        for port, said in ((unused.getsockname()[1], "nobody answers there"), (silent, "no Ray cluster answers there")):
             with pytest.raises(EngineError, match=said):
                 made([clips / "good"], Task(str(tmp_path / "x"), Settings()), ray=f"127.0.0.1:{port}")
     assert not (tmp_path / "x").exists()

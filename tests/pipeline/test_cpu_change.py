@@ -135,6 +135,18 @@ def test_keyframes_and_their_reasons():
     assert uploader.update(frame(7, bright[:40])).keyframe is None
 
 
+def test_periodic_keyframes_go_by_number_whatever_comes_between():
+    uploader = Uploader(ChangeSettings(keyframe_interval=4))
+    rng = np.random.default_rng(0)
+    dark, bright = (rng.integers(low, low + 60, (64, 96), dtype=np.uint8) for low in (20, 180))
+    shown = [dark] * 6 + [bright] * 2 + [dark] * 6  # cuts at 6, and at 8, where a periodic one would be
+    reasons = [
+        uploader.update(frame(index, luma, discontinuity=index == 11)).keyframe for index, luma in enumerate(shown)
+    ]
+    keyframes = {index: reason for index, reason in enumerate(reasons) if reason}
+    assert keyframes == {0: "first", 4: "periodic", 6: "cut", 8: "cut", 11: "discontinuity", 12: "periodic"}
+
+
 @pytest.mark.parametrize("colour", [Colour("bt709"), Colour("bt601", True)])
 def test_other_colour_tags_are_another_kind_of_picture(colour):
     uploader = Uploader(ChangeSettings())
