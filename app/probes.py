@@ -26,7 +26,7 @@ print(json.dumps({"code": code, "version": version.value, "devices": count.value
 _ASK_ENGINE: Final = """
 import json
 from foveate.cuda.decode.nvdec import report
-from foveate.cuda.host_selector import STRATEGIES
+from foveate.cuda.kernel_support import STRATEGIES
 print(json.dumps({**report(), "chooses": STRATEGIES}))
 """
 

@@ -16,7 +16,8 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.format_session import FormatSession, FrameInFlight, Selector, kind_of
 from foveate.cuda.frames import AnyFrame
-from foveate.cuda.host_selector import HostSelector, lacking_on_device, with_device_patches
+from foveate.cuda.host_selector import HostSelector, with_device_patches
+from foveate.cuda.kernel_support import missing_kernels
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
@@ -48,9 +49,9 @@ class CudaEngine:
 
         ``lockstep``: each frame is unpacked before the next one is asked for.
         """
-        lacking = lacking_on_device(plan)
-        self.info: Final = EngineInfo("cuda", tokens_on_cpu=lacking)
-        self._chooses_on_host = lacking is not None
+        missing = missing_kernels(plan)
+        self.info: Final = EngineInfo("cuda", tokens_on_cpu=missing)
+        self._chooses_on_host = missing is not None
         self._plan, self._settings = plan, plan.settings
         self._feedback = feedback
         self._flow = flow

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
@@ -17,32 +16,10 @@ from foveate.cuda.patches import PatchesOnDevice
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.cuda.state_readback import StateReadback
-from foveate.pipeline.channels import BY_NAME, CHANNELS
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
 from foveate.pipeline.settings import Settings
-
-STRATEGIES: Final = ("rate_distortion", "three_stage")
-"""By which the device chooses itself."""
-
-
-def lacking_on_device(plan: StreamPlan) -> str | None:
-    """What is asked for that the device's Cascade has no kernels for, in words; None where it has all."""
-    settings = plan.settings
-    if settings.allocation.strategy not in STRATEGIES:
-        return f"there are no kernels for the strategy {settings.allocation.strategy!r}"
-    if plan.scorer is not None or settings.score.passes == 2:
-        return "there are no kernels for the linear scorer and a second pass"
-    clustered = {channel.name for channel in CHANNELS if channel.group == "cluster"}
-    if not settings.cache.enabled and not clustered.isdisjoint(settings.maps):
-        return "the kernels make clusters on keyframes only"
-    if "text" in settings.maps and plan.queries is None:
-        return "there are no kernels for the channel 'text' without a query"
-    if plan.detector is not None:
-        return "text is found by a detector"
-    optional = [name for name in settings.maps if name in BY_NAME and BY_NAME[name].group == "optional"]
-    return f"there are no kernels for the channel {optional[0]!r}" if optional else None
 
 
 class HostSelector:

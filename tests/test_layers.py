@@ -43,7 +43,7 @@ CUDA = (
     ("pixels", "pixels"),
     ("queries", "query"),
     ("choosing tokens", "cascade"),
-    ("engine", "device_selector engine format_session host_selector state_readback"),
+    ("engine", "device_selector engine format_session host_selector kernel_support state_readback"),
 )
 """Layers of cuda, lowest first."""
 
