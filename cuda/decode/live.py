@@ -6,7 +6,7 @@ import logging
 import math
 import time
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,7 +34,8 @@ from foveate.pipeline.sources.decoding import reason_of, record_damage
 from foveate.pipeline.sources.reading import PictureReader
 
 _LOG = logging.getLogger("foveate")
-_INSIDE: Final = 32  # packets after which a picture that has not come out is lost; more than the hardware holds
+_INSIDE: Final = 24  # pictures that have not come out, of which some are lost: more than the hardware holds
+_REMEMBERED: Final = 256  # pictures that have not come out, of which anything is kept
 _FAILURES: Final = 8  # packets in a row that the hardware refuses, after which it is not asked for a while
 _RETRY: Final = 30.0  # seconds of that while
 
@@ -117,9 +118,11 @@ class LiveDecoding:
 class _Sent:
     """What is known of a packet whose picture has not come out."""
 
-    number: int  # of the packet
     pts: int | None
     checksum: int
+
+
+_UNKNOWN: Final = _Sent(None, 0)
 
 
 class _Connection:
@@ -165,9 +168,12 @@ class _Connection:
         yield from self._flushed()
 
     def _asks_again(self, unit: Unit) -> bool:
-        """Whether another decoder may be right from a keyframe on."""
+        """Whether another decoder may be right from a keyframe on.
+
+        One that reorders, and has lost pictures, hands out the timestamps of these with later ones.
+        """
         if unit.problem is not None or self._hardware is not None:
-            return unit.problem != self._problem
+            return unit.problem != self._problem or len(self._sent) > _INSIDE
         return time.monotonic() >= self._retry
 
     def _begin(self, unit: Unit) -> Iterator[LivePicture]:
@@ -216,7 +222,7 @@ class _Connection:
         self._number += 1
         timestamp = self._timestamp(packet)
         checksum = zlib.crc32(bytes(packet)) if self._feed.bursts else 0
-        self._sent[timestamp] = _Sent(self._number, packet.pts, checksum)
+        self._sent[timestamp] = _Sent(packet.pts, checksum)
         try:
             yield from self._through(packet_data(unit.data, timestamp, self._at_once))
             self._failures = 0
@@ -230,7 +236,6 @@ class _Connection:
                 self._give_up(error)
                 self.close()
                 self._stream.begin_anew()
-        self._count_lost()
 
     def _timestamp(self, packet: Packet[Any]) -> int:
         """For the decoder, which hands out the least timestamp with each picture, in the order of presentation.
@@ -241,19 +246,20 @@ class _Connection:
 
     def _through(self, data: Any) -> Iterator[LivePicture]:
         assert self._hardware is not None, "there is no decoder"
-        for picture in self._hardware.decode(data):
-            sent = self._sent.pop(picture.pts, None)
-            if sent is not None:
-                sample, self._sample = self._sample, None
-                yield DevicePicture(picture, sent.pts, self._colour, sent.checksum, sample)
+        pictures = list(self._hardware.decode(data))
+        kept = len(pictures) if pictures and self._at_once else _REMEMBERED
+        self._lose(list(self._sent)[:-kept])
+        for picture in pictures:
+            sent = self._sent.pop(next(iter(self._sent), 0) if self._at_once else picture.pts, _UNKNOWN)
+            sample, self._sample = self._sample, None
+            yield DevicePicture(picture, sent.pts, self._colour, sent.checksum, sample)
 
-    def _count_lost(self) -> None:
-        """Pictures that will not come out any more."""
-        late = [timestamp for timestamp, sent in self._sent.items() if sent.number <= self._number - _INSIDE]
-        for timestamp in late:
+    def _lose(self, timestamps: Sequence[int]) -> None:
+        """Count pictures that will not come out any more, by the timestamps that the decoder was given."""
+        for timestamp in timestamps:
             del self._sent[timestamp]
-        if late:
-            record_damage(self._damage, "pictures could not be decoded", len(late))
+        if timestamps:
+            record_damage(self._damage, "pictures could not be decoded", len(timestamps))
 
     def _on_host(self, packet: Packet[Any] | None) -> Iterator[LivePicture]:
         """Of the decoder that belongs to the feed; without a packet, what is left in it."""
@@ -276,9 +282,7 @@ class _Connection:
                 raise
             except Exception as error:  # noqa: BLE001 - as above; what is lost with it is counted below
                 _LOG.debug("%s", error)
-            if self._sent:
-                record_damage(self._damage, "pictures could not be decoded", len(self._sent))
-            self._sent.clear()
+            self._lose(list(self._sent))
         elif self._problem is not None:
             yield from self._on_host(None)
             self._feed.decoder.flush_buffers()

@@ -52,6 +52,7 @@ class StandIn:
 
     made: list[bool]
     fails: int
+    loses: int = 0  # so many pictures do not come out, and nothing is said
     refuses = False
 
     def __init__(self, device: Any, codec: str, at_once: bool) -> None:
@@ -71,6 +72,9 @@ class StandIn:
         if packet is not None and data is not None:
             heappush(self._timestamps, data[1])
         for frame in self._context.decode(packet):
+            if StandIn.loses > 0:
+                StandIn.loses -= 1
+                continue
             luma = plane(frame)
             surface = SimpleNamespace(luma=luma, pixels=SimpleNamespace(nbytes=luma.nbytes))
             timestamp = heappop(self._timestamps)
@@ -98,7 +102,7 @@ class NoDevice:
 @pytest.fixture(params=["stand-in", pytest.param("card", marks=pytest.mark.gpu)])
 def hardware(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether a card decodes; else all that needs one is stood in for."""
-    StandIn.made, StandIn.fails, StandIn.refuses = [], 0, False
+    StandIn.made, StandIn.fails, StandIn.loses, StandIn.refuses = [], 0, 0, False
     if request.param == "card":
         return True
     stood_in(monkeypatch)
@@ -107,7 +111,7 @@ def hardware(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    StandIn.made, StandIn.fails, StandIn.refuses = [], 0, False
+    StandIn.made, StandIn.fails, StandIn.loses, StandIn.refuses = [], 0, 0, False
     stood_in(monkeypatch)
 
 
@@ -314,6 +318,36 @@ def test_a_packet_that_fails_costs_its_picture(stand_in: None) -> None:
     found = through(Troubled(packets, before), False, damage)
     assert (len(found), len(StandIn.made)) == (59, 1)
     assert (damage.frames, damage.messages) == (1, ["a picture could not be decoded: the picture is damaged"])
+
+
+def test_pictures_that_do_not_come_out_shift_no_timestamps(stand_in: None) -> None:
+    packets, damage = clip(), Damage()
+
+    def before(number: int) -> None:
+        StandIn.loses = 2 if number == 5 else StandIn.loses
+
+    found = list(LiveDecoding("camera")(Troubled(packets, before), damage))  # type: ignore[arg-type]
+    stamps = [packet.pts for packet in packets]
+    assert [picture.pts for picture in found] == [*stamps[:5], *stamps[7:], *stamps, *stamps]
+    assert (damage.frames, damage.messages) == (2, ["pictures could not be decoded"])
+
+
+def test_nor_do_they_for_long_where_pictures_are_reordered(stand_in: None) -> None:
+    """Then another decoder begins, at a keyframe."""
+    packets = [again(packet, pts=packet.pts + 72_000 * turn) for turn in range(3) for packet in clip(between=2)]
+    damage = Damage()
+
+    class Losing(Feed):
+        def packets(self) -> Iterator[Any]:
+            for number, packet in enumerate(super().packets()):
+                StandIn.loses = 25 if number == 3 else StandIn.loses
+                yield packet
+
+    found = list(LiveDecoding("camera")(Losing("h264", packets), damage))  # type: ignore[arg-type]
+    assert len(found) == 35
+    assert damage.frames == 25
+    assert len(StandIn.made) == 2
+    assert [picture.pts for picture in found[-20:]] == sorted(packet.pts for packet in packets[-20:])
 
 
 def test_a_decoder_that_goes_on_failing_is_not_asked_for_a_while(
