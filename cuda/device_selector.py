@@ -77,8 +77,8 @@ class DeviceSelector:
         stream.wait_for_event(self._reached)
 
     def enqueue_uncaptured(self, slot: int, stream: Stream) -> None:
-        """See Cascade.lend_patches."""
-        self._cascade.lend_patches(slot, stream)
+        """See Cascade.export_patches."""
+        self._cascade.export_patches(slot, stream)
 
     def finish(self, frame: AnyFrame, slot: int) -> Step:
         """The frame's Selection."""

@@ -1,4 +1,4 @@
-"""What the kernels are told of a frame: the struct FrameInput of state.cuh, and its way to the device."""
+"""What the kernels must know of a frame: the struct FrameInput of state.cuh, and its way to the device."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ struct FrameState {
     int changed_count;   // tiles
     int dirty_count;     // tiles: the changed ones, or all of them on a keyframe
     int keyframe;        // enum Keyframe
-    int forgets;         // 1 on every keyframe but the periodic kind: nothing of an earlier scene may be reused
+    int new_scene;       // 1 on every keyframe but the periodic kind: nothing of an earlier scene may be reused
     int since_keyframe;  // frames since the last one on which a periodic keyframe falls: by number, whatever happens
     int moving;          // 1: the motion channel holds anything other than zero
-    int rests;           // 1: nothing was written, no feedback, and `settled` was set: the last Selection holds again
+    int unchanged;       // 1: nothing written, no feedback, and `settled`: the last Selection holds again
     int budget;          // the input's
     int noise;    // eighths of a grey value that the quietest quarter differs by from frame to frame; see change.cu
     int settled;  // written by the Cascade's last kernel: an unchanged next frame gets the same Selection

@@ -42,14 +42,14 @@ class Arrays:
 
     choice: DeviceArray  # CHOICE, shape ()
     feedback: DeviceArray  # int32[1]: whether any was received since the last frame
-    gazing: DeviceArray  # int32[1]: 0 where there is no gaze
+    has_gaze: DeviceArray  # int32[1]: 0 where there is no gaze
     maps: DeviceArray  # float32[maps, turns, grid]
     fine_before: DeviceArray  # float32[level]: luma of the flow level, one frame earlier
     coarse_before: DeviceArray  # float32[grid]: luma of level 4, one frame earlier
-    flow: DeviceArray  # float32[3, grid]: dx, dy in cells and confidence; found, or given
+    flow: DeviceArray  # float32[3, grid]: dx, dy in cells and confidence
     eccentricity: DeviceArray  # float32[grid]
-    bump: DeviceArray  # float32[grid]: the gaze fed in, zeros otherwise
-    paid: DeviceArray  # float32[grid]: the attention fed in, zeros otherwise
+    gaze_input: DeviceArray  # float32[grid]: a new gaze, else zeros
+    attention_input: DeviceArray  # float32[grid]: new attention, else zeros
     gaze: DeviceArray  # float32[grid]
     prev_attention: DeviceArray  # float32[grid]
     age: DeviceArray  # int32[grid]
@@ -85,14 +85,14 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
     return Arrays(
         choice=memory.array("choice", (), CHOICE, stream),
         feedback=memory.array("feedback", (1,), np.int32, stream),
-        gazing=memory.array("gazing", (1,), np.int32, stream),
+        has_gaze=memory.array("has gaze", (1,), np.int32, stream),
         maps=floats("warped maps", len(MAPS), TURNS, *grid),
         fine_before=floats("picture before", *side),
         coarse_before=floats("cells before", *grid),
         flow=floats("flow", 3, *grid),
         eccentricity=floats("eccentricity", *grid),
-        bump=floats("gaze fed in", *grid),
-        paid=floats("attention fed in", *grid),
+        gaze_input=floats("new gaze", *grid),
+        attention_input=floats("new attention", *grid),
         gaze=floats("gaze", *grid),
         prev_attention=floats("prev_attention", *grid),
         age=memory.array("age", grid, np.int32, stream),

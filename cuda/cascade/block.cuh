@@ -36,12 +36,12 @@ struct Conclusion {
     Choice* choice;
     Header* header;
     const int* feedback;  // 1: some was received since the last frame
-    int contented;  // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
+    int settles;  // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
 };
 
-// By one thread, when nothing of this frame reads the Choice any more. `dear`: an unchanged next frame may get what was
-// too dear for this one.
-__device__ inline void conclude(const Conclusion& p, int count, int price, int debt, int dear)
+// By one thread, when nothing of this frame reads the Choice any more. `in_debt`: tokens were too expensive for
+// this frame, so that the next one may get some even where it is unchanged.
+__device__ inline void conclude(const Conclusion& p, int count, int price, int debt, int in_debt)
 {
     const FrameState& frame = *p.frame;
     int turn = 1 - p.choice->turn;
@@ -51,6 +51,6 @@ __device__ inline void conclude(const Conclusion& p, int count, int price, int d
     p.choice->recomputed = 0;
     p.choice->price = price;
     p.choice->turn = turn;
-    int quiet = !frame.dirty_count && !*p.feedback && !dear;
-    p.frame->settled = quiet && (p.contented == 1 || (p.contented == 2 && count == 0));
+    int quiet = !frame.dirty_count && !*p.feedback && !in_debt;
+    p.frame->settled = quiet && (p.settles == 1 || (p.settles == 2 && count == 0));
 }

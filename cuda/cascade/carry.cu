@@ -1,8 +1,8 @@
 // Warps every cell's maps from the previous frame to this one along the flow, scores the cell, and weights its errors.
 //
 // One thread per cell, unit by unit in the order of the quadtrees, so that the weighted errors of a node's cells are
-// summed where they are made, in the order of pruning.c. Where the frame rests, only the cells' ages move on.
-// Results equal pipeline/cascade/scores.py, cache.py and ledger.py bit for bit, given the same flow and channels,
+// summed where they are made, in the order of pruning.c. On unchanged frames only the cells' ages move on.
+// Results equal pipeline/cascade/scores.py, cache.py and token_age.py bit for bit, given the same flow and channels,
 // except that a map warped between cells may differ in its last bits.
 #include "picture.cuh"
 #include "spec/carried_maps.h"
@@ -27,41 +27,41 @@ struct Carry {
     const float* coarse;  // luma of level 4, now
     float* fine_before;   // for the next frame's search
     float* coarse_before;
-    float* flow;                 // [3][cells]: dx, dy and confidence
-    float* maps;                 // [MAPS][turns][cells]; SINCE holds whole numbers
-    const float* channels;       // [7][cells]
-    const float* eccentricity;   // [cells]
-    const float* bump;           // [cells]: the gaze fed in, else zeros
-    const float* paid;           // [cells]: the attention fed in, else zeros
-    const int* gazing;           // other than 0 where there is a gaze
-    float* gaze;                 // [cells]
-    float* attention_before;     // [cells]
-    int* age;                    // [cells]: frames since the cell's pixels changed
-    u8* pending;                 // [cells]: no token was emitted there since
-    float* scores;               // [3][cells]: final score, information, perspective
-    const float* errors;         // [4][cells], of levels 1..4
-    const float* reader_error;   // [cells]: of what the reader holds; null: it holds nothing
-    const u8* seen;              // [cells]: 1 + the LOD at which the reader saw the cell last; 0: never
-    const float* residual;       // [levels][cells]: error after a token of LOD 1, 2 ... was shown; null: no reader
-    float* peak;                 // [cells]: the greatest participation since the reader saw the cell last
-    const float* participation;  // [cells]; null: there is no query
-    float* kept;                 // [units]: weighted error of no token
-    float* leaf1;                // [nodes of level 1]: weighted error of one token
-    float* leaf2;                // [nodes of level 2]
-    float* leaf3;                // [nodes of level 2]: their share of a level-3 leaf's error
-    float* leaf4;                // the same for level 4
-    const float* cells[3];       // Y, Cb, Cr of level TOP_LEVEL; these and all below are for the levels above it
-    const float* samples[3];     // of those levels, see upper.cu
-    float* shares;               // [levels][blocks]: weighted error of one token, over the block's cells
-    float* sums;                 // [roots and nodes above TOP_LEVEL]
-    float* upper;                // [nodes above TOP_LEVEL]: weighted error of one token
+    float* flow;                   // [3][cells]: dx, dy and confidence
+    float* maps;                   // [MAPS][turns][cells]; SINCE holds whole numbers
+    const float* channels;         // [7][cells]
+    const float* eccentricity;     // [cells]
+    const float* gaze_input;       // [cells]: a new gaze, else zeros
+    const float* attention_input;  // [cells]: new attention, else zeros
+    const int* has_gaze;           // other than 0 where there is a gaze
+    float* gaze;                   // [cells]
+    float* attention_before;       // [cells]
+    int* age;                      // [cells]: frames since the cell's pixels changed
+    u8* pending;                   // [cells]: no token was emitted there since
+    float* scores;                 // [3][cells]: final score, information, perspective
+    const float* errors;           // [4][cells], of levels 1..4
+    const float* reader_error;     // [cells]: of what the reader holds; null: it holds nothing
+    const u8* seen;                // [cells]: 1 + the LOD at which the reader saw the cell last; 0: never
+    const float* residual;         // [levels][cells]: error after a token of LOD 1, 2 ... was shown; null: no reader
+    float* peak;                   // [cells]: the greatest participation since the reader saw the cell last
+    const float* participation;    // [cells]; null: there is no query
+    float* kept;                   // [units]: weighted error of no token
+    float* leaf1;                  // [nodes of level 1]: weighted error of one token
+    float* leaf2;                  // [nodes of level 2]
+    float* leaf3;                  // [nodes of level 2]: their share of a level-3 leaf's error
+    float* leaf4;                  // the same for level 4
+    const float* cells[3];         // Y, Cb, Cr of level TOP_LEVEL; these and all below are for the levels above it
+    const float* samples[3];       // of those levels, see upper.cu
+    float* shares;                 // [levels][blocks]: weighted error of one token, over the block's cells
+    float* sums;                   // [roots and nodes above TOP_LEVEL]
+    float* upper;                  // [nodes above TOP_LEVEL]: weighted error of one token
     Grid grid;
-    int given;   // 1: the flow of all cells is given; 0: that of changed cells was searched
-    int side;    // samples of the flow level along a cell
-    int caches;  // 0: every frame is scored alone
-    int scored;  // the score makes a cell's weight: 0 never, 1 always, 2 where there is a gaze; else it is 1
+    int dense_flow;     // 1: `flow` holds for all cells; 0: for those that changed
+    int side;           // samples of the flow level along a cell
+    int cache_enabled;  // 0: every frame is scored alone
+    int weighting;      // the score makes a cell's weight: 0 never, 1 always, 2 where there is a gaze; else it is 1
     int max_age;
-    int turned;  // 1: the query is another one, which the scores before did not answer
+    int query_changed;  // 1: the previous scores answer another query
     float confidence, blend, floor;
 };
 
@@ -107,7 +107,7 @@ __device__ inline void follow(const Carry& p, const Cell& cell, float* dx, float
 {
     *dx = *dy = 0.0f;
     *confidence = 1.0f;
-    if (p.given || cell.changed) {
+    if (p.dense_flow || cell.changed) {
         *dx = p.flow[cell.index];
         *dy = p.flow[cell.count + cell.index];
         *confidence = p.flow[2 * cell.count + cell.index];
@@ -124,7 +124,7 @@ __device__ inline Warped warp_cell(const Carry& p, const FrameState& frame, int 
     for (int map = 0; map < MAPS; map++) warped.maps[map] = map == SINCE ? __int_as_float(p.max_age) : 0.0f;
     warped.confidence = 0.0f;
     warped.valid = 0;
-    if (frame.keyframe || !p.caches) return warped;
+    if (frame.keyframe || !p.cache_enabled) return warped;
     float dx = 0.0f, dy = 0.0f, confidence = 1.0f;
     if (frame.changed_count) {
         follow(p, cell, &dx, &dy, &confidence);
@@ -147,11 +147,11 @@ __device__ inline Warped warp_cell(const Carry& p, const FrameState& frame, int 
 __device__ inline void remember(const Carry& p, int to, const Cell& cell, Warped warped, float score, float saliency)
 {
     p.attention_before[cell.index] = warped.maps[ATTENTION];
-    p.gaze[cell.index] = fmaxf(GAZE_KEEP * p.gaze[cell.index], p.bump[cell.index]);
+    p.gaze[cell.index] = fmaxf(GAZE_KEEP * p.gaze[cell.index], p.gaze_input[cell.index]);
     warped.maps[PREV_RELEVANCE] = score;
     warped.maps[PREV_SALIENCY] = saliency;
     warped.maps[FIXATION] *= FIXATION_KEEP;
-    warped.maps[ATTENTION] = fminf(ATTENTION_KEEP * warped.maps[ATTENTION] + p.paid[cell.index], 1.0f);
+    warped.maps[ATTENTION] = fminf(ATTENTION_KEEP * warped.maps[ATTENTION] + p.attention_input[cell.index], 1.0f);
     warped.maps[SINCE] = __int_as_float(warped.valid ? __float_as_int(warped.maps[SINCE]) + 1 : 0);
 #pragma unroll
     for (int map = 0; map < MAPS; map++) p.maps[(2 * map + to) * cell.count + cell.index] = warped.maps[map];
@@ -177,7 +177,7 @@ __device__ inline float focused(float information, float perspective, float part
 
 __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
 {
-    int scored = p.scored == 1 || (p.scored == 2 && *p.gazing);
+    int scored = p.weighting == 1 || (p.weighting == 2 && *p.has_gaze);
     return !cell.inside ? 0.0f : scored ? p.floor + score : 1.0f;
 }
 
@@ -253,7 +253,7 @@ __device__ inline float error_of(const Carry& p, const Cell& cell, int level, fl
 // Updates one cell and returns the weights of its errors.
 __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, const Cell& cell, int* valid)
 {
-    int from = p.choice->turn, anew = frame.forgets || cell.changed;
+    int from = p.choice->turn, anew = frame.new_scene || cell.changed;
     const float* channel = p.channels + cell.index;
     if (anew) p.pending[cell.index] = 1;
     p.age[cell.index] = anew ? 0 : p.age[cell.index] + 1;
@@ -271,7 +271,7 @@ __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, co
     perspective *= wanted;
     float score =
         p.participation ? focused(information, perspective, participation) : 0.5f * (information + perspective);
-    float trust = warped.valid && cell.changed && !p.turned ? warped.confidence : 0.0f;
+    float trust = warped.valid && cell.changed && !p.query_changed ? warped.confidence : 0.0f;
     score += trust * p.blend * (warped.maps[PREV_RELEVANCE] - score);
     remember(p, 1 - from, cell, warped, score, saliency);
     p.scores[cell.index] = score;
@@ -279,7 +279,7 @@ __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, co
     p.scores[2 * cell.count + cell.index] = perspective;
     *valid = warped.valid;
     ErrorWeights weights = error_weights_of(p, cell, weight_of(p, cell, score));
-    if (p.reader_error && p.participation && !frame.forgets) weights.stale = stale_weight(p, cell, participation);
+    if (p.reader_error && p.participation && !frame.new_scene) weights.stale = stale_weight(p, cell, participation);
     return weights;
 }
 
@@ -321,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     int each = threads_of_unit(grid), units = THREADS / each, unit = threadIdx.x / each;
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
     FrameState frame = *p.frame;
-    if (frame.rests) {
+    if (frame.unchanged) {
         if (cell.exists) p.age[cell.index] += 1;
         return;
     }
@@ -393,7 +393,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry_upper(const __grid_c
     __shared__ float products[THREADS];
     const Grid& grid = p.grid;
     int each = threads_of_unit(grid), units = THREADS / each;
-    if (p.frame->rests) return;
+    if (p.frame->unchanged) return;
     Cell cell = cell_of(p, blockIdx.x * THREADS + threadIdx.x);
     ErrorWeights weights = {};
     if (cell.exists) weights = error_weights_of(p, cell, weight_of(p, cell, p.scores[cell.index]));
@@ -427,7 +427,7 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS) sum_upper(const __grid
 {
     const Grid& grid = p.grid;
     int each = threads_of_unit(grid), blocks = grid.roots * each;  // of carry_upper
-    if (p.frame->rests) return;
+    if (p.frame->unchanged) return;
     for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {
         const float* shares = p.shares + (level - TOP_LEVEL - 1) * blocks;
         for (int i = threadIdx.x; i < grid.roots; i += blockDim.x) p.sums[i] = over_root(shares + each * i, each);

@@ -28,9 +28,9 @@ class Carry:
         arrays: Arrays,
         reader: ReaderArrays | None,
         settings: Settings,
-        given: bool = False,
+        dense_flow: bool = False,
     ) -> None:
-        """``given``: ``arrays.flow`` holds the flow of all cells, not only of the changed ones."""
+        """``dense_flow``: ``arrays.flow`` holds for all cells, not only for the changed ones."""
         geometry, cache = pixels.geometry, settings.cache
         luma = pixels.planes[0]
         grid = grid_of(geometry, settings.allocation.merge)
@@ -51,9 +51,9 @@ class Carry:
             maps=arrays.maps,
             channels=pixels.channels,
             eccentricity=arrays.eccentricity,
-            bump=arrays.bump,
-            paid=arrays.paid,
-            gazing=arrays.gazing,
+            gaze_input=arrays.gaze_input,
+            attention_input=arrays.attention_input,
+            has_gaze=arrays.has_gaze,
             gaze=arrays.gaze,
             attention_before=arrays.prev_attention,
             age=arrays.age,
@@ -76,28 +76,28 @@ class Carry:
             sums=arrays.upper.sums,
             upper=arrays.upper.leaves,
             grid=grid,
-            given=given,
+            dense_flow=dense_flow,
             side=CELL >> cache.flow_level,
-            caches=cache.enabled,
-            scored=_scored(settings),
+            cache_enabled=cache.enabled,
+            weighting=_weighting(settings),
             max_age=min(cache.max_age, np.iinfo(np.int32).max),
-            turned=0,
+            query_changed=0,
             confidence=cache.confidence,
             blend=cache.blend,
             floor=settings.score.floor,
         )
 
-    def ask(self, participation: DeviceArray | None, turned: bool) -> None:
-        """From now on score with ``participation``, float32[grid]; ``turned``: what is asked is new in this frame."""
+    def set_participation(self, participation: DeviceArray | None, query_changed: bool) -> None:
+        """Score with ``participation``, float32[grid], from now on; ``query_changed``: in this frame."""
         self._parameters["participation"] = participation.pointer if participation else 0
-        self._parameters["turned"] = turned
+        self._parameters["query_changed"] = query_changed
 
     def enqueue(self, stream: Stream) -> None:
         """Maps, scores, ages and costs of this frame."""
         self._kernel.launch(stream, self._blocks, self._parameters)
 
-    def reach(self, top: int) -> None:
-        """From now on ``enqueue_upper`` goes up to ``top``."""
+    def set_top(self, top: int) -> None:
+        """Let ``enqueue_upper`` go up to ``top``."""
         self._parameters["grid"]["top"] = top
 
     def enqueue_upper(self, stream: Stream) -> None:
@@ -106,7 +106,7 @@ class Carry:
         self._sum_upper.launch(stream, 1, self._parameters)
 
 
-def _scored(settings: Settings) -> int:
-    """When the score makes the weight: ``scored`` of carry.cu."""
+def _weighting(settings: Settings) -> int:
+    """When the score makes the weight: ``weighting`` of carry.cu."""
     score, strategy = settings.score, settings.allocation.strategy
     return _ALWAYS if score.always(strategy) else _WITH_GAZE if score.weighs(strategy, gazing=True) else _NEVER

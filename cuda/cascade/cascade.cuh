@@ -45,7 +45,7 @@ struct Header {
     int changed;     // tiles
     int keyframe;    // enum Keyframe
     int recomputed;  // cells
-    int rests;       // 1: the last frame's tokens hold again
+    int unchanged;   // 1: the last frame's tokens hold again
     int number;      // FrameState's
     int price;       // index of the one that was chosen
     int debt;        // tokens spent beyond the average, behind this frame; see pipeline/cascade/rate.py

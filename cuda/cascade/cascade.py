@@ -38,17 +38,17 @@ from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 
-_NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.contented
+_NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.settles
 
 
-class _Told(NamedTuple):
-    """What the host knows of a frame's queries."""
+class _QueryResult(NamedTuple):
+    """What the host knows of the queries to a frame."""
 
-    asked: bool = False  # whether anything takes part
+    participates: bool = False  # whether there is a participation
     extras: Mapping[str, Any] = MappingProxyType({})  # for the record
 
 
-_NOTHING = _Told()
+_NO_QUERY = _QueryResult()
 
 
 class Step(Protocol):
@@ -105,9 +105,9 @@ class Cascade:
         searches = settings.cache.enabled and self._flow is None
         chosen = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
         if self._plan.queries is not None:
-            given = self._flow is not None
-            self.device_query = DeviceQuery(memory, pixels, arrays.flow, self._plan, self._plan.queries, given, stream)
-        conclusion = _conclusion(pixels, arrays, _NEVER if self.device_query else _contented(settings))
+            dense = self._flow is not None
+            self.device_query = DeviceQuery(memory, pixels, arrays.flow, self._plan, self._plan.queries, dense, stream)
+        conclusion = _conclusion(pixels, arrays, _NEVER if self.device_query else _settles(settings))
         self._carry = Carry(device, pixels, arrays, reader, settings, self._flow is not None)
         self.early: tuple[Step, ...] = (
             *([Compare(device, pixels, arrays, reader, settings.change)] if reader else []),
@@ -116,7 +116,7 @@ class Cascade:
         self._upper = UpperLevels(device, pixels, arrays.upper, self._carry, settings.allocation.merge)
         self._strategy = chosen(device, memory, pixels, arrays, settings, conclusion, self._debt, stream)
         self._top = TOP_LEVEL  # LOD of the coarsest tokens
-        self._reached = 0  # the budget that it is for
+        self._budget = 0  # that it is for
         self._emit = Emit(device, pixels, arrays, reader, settings)
         self._emit.resize(self._readback.room, self._readback.patches)
         self.steps: tuple[Step, ...] = (
@@ -127,15 +127,15 @@ class Cascade:
             self._emit,
         )
         self._maps = Maps(memory, pixels, arrays, settings, self.device_query)
-        self._told: dict[int, _Told] = {}  # by slot
-        self._look_at(None, stream)
+        self._query_results: dict[int, _QueryResult] = {}  # by slot
+        self._upload_gaze(None, stream)
 
     def begin(self, index: int, stream: Stream) -> FrameControls:
         """Take the feedback since the last frame. Another budget may change the ``graph_key``."""
         feedback = self._feedback.take(self._pixels.geometry)
         if self._readback.make_room(self._settings.allocation.most(feedback.budget or 0), stream):
             self._emit.resize(self._readback.room, self._readback.patches)
-        self._reach(feedback.budget or self._settings.rate)
+        self._set_budget(feedback.budget or self._settings.rate)
         if feedback.anything or self._had_feedback:
             self._apply_feedback(feedback, stream)
         self._had_feedback = feedback.anything
@@ -163,28 +163,28 @@ class Cascade:
 
     def _enqueue_query(self, query: DeviceQuery, frame: AnyFrame, slot: int, stream: Stream) -> None:
         participation = query.enqueue(frame, self._frame_feedback, slot, stream)
-        self._carry.ask(participation, self._frame_feedback.query_changed)
-        self._emit.ask(participation)
-        self._maps.ask(slot)
-        self._told[slot] = _Told(participation is not None, query.extras(self._frame_feedback))
+        self._carry.set_participation(participation, self._frame_feedback.query_changed)
+        self._emit.set_participation(participation)
+        self._maps.keep_query_maps(slot)
+        self._query_results[slot] = _QueryResult(participation is not None, query.extras(self._frame_feedback))
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
         self._readback.fetch(slot, stream)
         self._maps.fetch(slot, stream)
 
-    def lend_patches(self, slot: int, stream: Stream) -> None:
+    def export_patches(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of what the Selection hands out on the device, behind ``fetch``; not captured."""
-        self._readback.lend_patches(slot, stream)
+        self._readback.export_patches(slot, stream)
 
     def selection(self, frame: AnyFrame, slot: int) -> Selection:
         """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
         (count, changed, keyframe, recomputed, _, _, price, debt, turn), columns = self._readback.record(slot)
         x, y, age, score, information, perspective, participation, lod, fresh = columns
-        told, geometry = self._told.get(slot, _NOTHING), self._pixels.geometry
+        query, geometry = self._query_results.get(slot, _NO_QUERY), self._pixels.geometry
         owed = {} if self._debt is None else {"debt": debt, "price": float(prices()[price])}
         if self.device_query is not None:
-            self.device_query.arrived(slot)
+            self.device_query.finish(slot)
         selection = Selection(
             index=frame.index,
             time=frame.time,
@@ -199,13 +199,13 @@ class Cascade:
             score=score,
             information=information,
             perspective=perspective,
-            participation=participation if told.asked else None,
+            participation=participation if query.participates else None,
             age=age,
             fresh=fresh,
             patches=self._readback.host_patches(slot, count),
             device_patches=self._readback.device_patches(slot, count),
             maps=self._maps.read(slot, turn),
-            extras={**told.extras, **owed},
+            extras={**query.extras, **owed},
         )
         self._feedback.remember(selection, geometry)
         return selection
@@ -243,48 +243,48 @@ class Cascade:
         self._readback.free()
         self._memory.free()
 
-    def _reach(self, budget: int) -> None:
+    def _set_budget(self, budget: int) -> None:
         """Let tokens be as coarse as the budget asks."""
-        if budget == self._reached:
+        if budget == self._budget:
             return
-        self._reached = budget
+        self._budget = budget
         top = top_lod(self._settings.allocation, self._pixels.geometry, budget)
         if top != self._top:
             self._top = top
-            self._upper.reach(top)
-            self._strategy.reach(top)
-            self._emit.reach(top)
+            self._upper.set_top(top)
+            self._strategy.set_top(top)
+            self._emit.set_top(top)
 
     def _apply_feedback(self, feedback: FrameFeedback, stream: Stream) -> None:
         arrays = self._arrays
         arrays.feedback.fill(int(feedback.anything), stream)
-        arrays.bump.fill(0, stream)
-        arrays.paid.fill(0, stream)
+        arrays.gaze_input.fill(0, stream)
+        arrays.attention_input.fill(0, stream)
         if feedback.gaze_moved:
-            self._look_at(feedback.gaze, stream)
+            self._upload_gaze(feedback.gaze, stream)
         if feedback.attention is not None:
-            arrays.paid.upload(feedback.attention, stream)
+            arrays.attention_input.upload(feedback.attention, stream)
 
-    def _look_at(self, point: tuple[float, float] | None, stream: Stream) -> None:
+    def _upload_gaze(self, point: tuple[float, float] | None, stream: Stream) -> None:
         """Upload eccentricity and gaze, as Temporal has them for the first look at ``point``."""
         temporal = Temporal(self._pixels.geometry, self._settings.cache, frozenset())
         temporal.apply(FrameFeedback(point, True, None))
-        self._arrays.gazing.fill(int(point is not None), stream)
+        self._arrays.has_gaze.fill(int(point is not None), stream)
         self._arrays.eccentricity.upload(temporal.eccentricity, stream)
-        self._arrays.bump.upload(temporal.channel("gaze"), stream)
+        self._arrays.gaze_input.upload(temporal.channel("gaze"), stream)
 
 
-def _conclusion(pixels: PixelState, arrays: Arrays, contented: int) -> NDArray[np.void]:
+def _conclusion(pixels: PixelState, arrays: Arrays, settles: int) -> NDArray[np.void]:
     """The struct Conclusion."""
     conclusion = np.zeros((), CONCLUSION)
     conclusion["frame"], conclusion["choice"] = pixels.frame.pointer, arrays.choice.pointer
     conclusion["header"], conclusion["feedback"] = arrays.header.pointer, arrays.feedback.pointer
-    conclusion["contented"] = contented
+    conclusion["settles"] = settles
     return conclusion
 
 
-def _contented(settings: Settings) -> int:
-    """Whether an unchanged frame may be given the last Selection again."""
+def _settles(settings: Settings) -> int:
+    """When an unchanged frame gets the last Selection again."""
     if any(BY_NAME[name].group in ("temporal", "feedback") for name in settings.maps if name in BY_NAME):
-        return _NEVER  # these change even where the picture rests
+        return _NEVER  # these change even where the picture does not
     return _WITHOUT_TOKENS if settings.allocation.memory == "stream" else _ALWAYS

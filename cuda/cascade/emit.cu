@@ -2,7 +2,7 @@
 //
 // One block of 16 x 16 threads per token and slice of rows; slice 0 does all but the painting. Tokens of one frame do
 // not overlap, so no two blocks write the same cell or pixel; where tokens of a group repeat each other, the first
-// one's block does all of them. Where the frame rests, the last frame's tokens grow older. Results equal
+// one's block does all of them. On unchanged frames, the last frame's tokens grow older. Results equal
 // pipeline/cascade/coverage.py, token_age.py, pipeline/cpu/reader.py and sampling.py.
 #include "cascade.cuh"
 #include "spec/memory.h"
@@ -275,7 +275,7 @@ template <int UPPER, int CUBIC> __device__ __forceinline__ void emit_token(const
 {
     int count = p.header->count;
     int index = blockIdx.x;
-    if (p.frame->rests) {
+    if (p.frame->unchanged) {
         if (threadIdx.x || blockIdx.y) return;
         if (index < count) {
             p.columns.age[index] += 1;
@@ -284,7 +284,7 @@ template <int UPPER, int CUBIC> __device__ __forceinline__ void emit_token(const
         if (index == 0) {
             p.header->changed = p.header->recomputed = 0;
             p.header->keyframe = NONE;
-            p.header->rests = 1;
+            p.header->unchanged = 1;
             p.header->number = p.frame->number;
         }
         return;

@@ -72,12 +72,12 @@ class Emit:
             self._parameters["columns"][name] = self._record + offset
         self._parameters["patches"] = patches.pointer if patches else 0
 
-    def reach(self, top: int) -> None:
-        """From now on ``top`` is the LOD of the coarsest tokens."""
+    def set_top(self, top: int) -> None:
+        """Let ``top`` be the LOD of the coarsest tokens."""
         self._kernel = self._kernels[top > TOP_LEVEL]
 
-    def ask(self, participation: DeviceArray | None) -> None:
-        """From now on give each token its mean of ``participation``, float32[grid]."""
+    def set_participation(self, participation: DeviceArray | None) -> None:
+        """Give each token its mean of ``participation``, float32[grid], from now on."""
         self._parameters["participation"] = participation.pointer if participation else 0
 
     def enqueue(self, stream: Stream) -> None:

@@ -126,7 +126,7 @@ __device__ inline void search(const Flow& p, int row, int column, int lane)
 extern "C" __global__ void __launch_bounds__(THREADS) flow(const __grid_constant__ Flow p)
 {
     FrameState frame = *p.frame;
-    if (frame.rests || frame.keyframe) return;
+    if (frame.unchanged || frame.keyframe) return;
     int tile_columns = p.columns / 2, warp = threadIdx.x / WARP;
     for (int i = blockIdx.x; i < frame.dirty_count; i += gridDim.x) {
         int tile = p.dirty[i];

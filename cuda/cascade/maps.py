@@ -29,11 +29,11 @@ class Maps:
         self, memory: Memory, pixels: PixelState, arrays: Arrays, settings: Settings, device_query: DeviceQuery | None
     ) -> None:
         self._device_query = device_query
-        self._answers: list[dict[str, Map]] = [{} for _ in range(SLOTS)]  # maps that the host makes, by slot
+        self._query_maps: list[dict[str, Map]] = [{} for _ in range(SLOTS)]  # maps that the host makes, by slot
         self._names = settings.maps
         self._pixels = pixels
         sources = _sources(pixels, arrays) | (device_query.channels() if device_query else {})
-        wanted = {_MADE_FROM.get(name, name) for name in self._names if not _answered(name)} - {""}
+        wanted = {_MADE_FROM.get(name, name) for name in self._names if not _is_query_map(name)} - {""}
         if not set(_COLOURS).isdisjoint(self._names):
             wanted.update(_PLANES)
         self._copied = {name: sources[name] for name in sorted(wanted)}
@@ -43,10 +43,10 @@ class Maps:
         ]
         self._fixed = Temporal(pixels.geometry, settings.cache, frozenset())
 
-    def ask(self, slot: int) -> None:
-        """Keep what the host has found out about this frame."""
+    def keep_query_maps(self, slot: int) -> None:
+        """Keep the maps that the host makes of this frame."""
         assert self._device_query is not None
-        self._answers[slot] = {name: self._device_query.map(name) for name in self._names if _answered(name)}
+        self._query_maps[slot] = {name: self._device_query.map(name) for name in self._names if _is_query_map(name)}
 
     def fetch(self, slot: int, stream: Stream) -> None:
         """Enqueue the copies."""
@@ -62,8 +62,8 @@ class Maps:
         return {name: self._read(name, slot, turn) for name in self._names}
 
     def _read(self, name: str, slot: int, turn: int) -> Map:
-        if _answered(name):
-            return self._answers[slot][name]
+        if _is_query_map(name):
+            return self._query_maps[slot][name]
         if name in ("x", "y"):
             return self._fixed.channel(name)
         if name in _COLOURS:
@@ -85,6 +85,6 @@ def _sources(pixels: PixelState, arrays: Arrays) -> dict[str, DeviceArray]:
     return {**warped, **local, **own, **planes, "prev_attention": arrays.prev_attention}
 
 
-def _answered(name: str) -> bool:
+def _is_query_map(name: str) -> bool:
     """True for a map that the host makes from embeddings."""
     return name.startswith("query")

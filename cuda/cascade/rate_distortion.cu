@@ -38,11 +38,11 @@ struct Allocate {
     Token* tokens;
     Rate rate;
     Grid grid;
-    int budget;       // units, unless the frame has its own; with a rate the average
-    int remembers;    // 1: the reader holds earlier tokens
-    int start, last;  // indices of the lowest and the highest price
-    int step;         // of the first round
-    int round;        // 0 or 1
+    int budget;         // units, unless the frame has its own; with a rate the average
+    int stream_memory;  // 1: the reader holds earlier tokens
+    int start, last;    // indices of the lowest and the highest price
+    int step;           // of the first round
+    int round;          // 0 or 1
     float min_gain;
 };
 
@@ -603,7 +603,7 @@ __device__ inline Allocate of_this_frame(const Allocate& given)
     int asked = p.conclusion.frame->budget;
     if (asked) p.budget = asked / (p.grid.merge * p.grid.merge);
     if (p.rate.debt) keep_to_rate(&p);
-    if (!p.remembers || p.conclusion.frame->forgets) p.kept = nullptr;
+    if (!p.stream_memory || p.conclusion.frame->new_scene) p.kept = nullptr;
     return p;
 }
 
@@ -612,7 +612,7 @@ __device__ __forceinline__ void round_of(const Allocate& p)
     __shared__ int partial[WARP];
     __shared__ int last;
     Choice* choice = p.conclusion.choice;
-    if (p.conclusion.frame->rests) return;
+    if (p.conclusion.frame->unchanged) return;
     int low = p.round ? choice->low : p.start, step = p.round ? choice->step : p.step, counts[TRIED];
     float price[TRIED];
     for (int i = 0; i < TRIED; i++) price[i] = p.prices[min(low + (TRIED * (int)blockIdx.x + i) * step, p.last)];

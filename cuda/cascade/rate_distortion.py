@@ -73,7 +73,7 @@ class RateDistortion:
             rate=_rate(allocation, debt),
             grid=grid,
             budget=budget,
-            remembers=allocation.memory == "stream",
+            stream_memory=allocation.memory == "stream",
             start=start,
             last=last,
             step=max(1, -(-(last - start) // (_TRIED - 1))),
@@ -88,8 +88,8 @@ class RateDistortion:
         self._kernel = self._kernels[False]
         self._threads = min(-(-nodes // 32) * 32, self._kernel.threads)
 
-    def reach(self, top: int) -> None:
-        """From now on ``top`` is the LOD of the coarsest tokens."""
+    def set_top(self, top: int) -> None:
+        """Let ``top`` be the LOD of the coarsest tokens."""
         self._kernel = self._kernels[top > TOP_LEVEL]
         for parameters in self._rounds:
             parameters["grid"]["top"] = top

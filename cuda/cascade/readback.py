@@ -89,7 +89,7 @@ class Readback:
         if self._on_host and self.patches is not None:
             driver.memcpy_dtoh_async(self._sampled[slot], self.patches.pointer, stream)
 
-    def lend_patches(self, slot: int, stream: Stream) -> None:
+    def export_patches(self, slot: int, stream: Stream) -> None:
         """Enqueue the copy of what stays on the device; this cannot be captured, for each frame has its own memory."""
         if self._pool is None or self.patches is None:
             return

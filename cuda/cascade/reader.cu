@@ -65,7 +65,7 @@ __device__ inline void update_residuals(const Compare& p, int row, int column, i
     int down = part / 2 ? 1 : -1, across = part % 2 ? 1 : -1;
     int seen = p.seen[cell], settled = has_settled(p, row + down, column) | has_settled(p, row, column + across)
                                        | has_settled(p, row + down, column + across);  // all are fetched at once
-    if (p.frame->forgets || changed || settled)
+    if (p.frame->new_scene || changed || settled)
         for (int level = 0; level < p.levels; level++) p.residual[level * count + cell] = 0.0f;
     if (!(seen & PAINTED)) return;
     int lod = (seen & ~PAINTED) - 1;
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) compare(const __grid_const
 {
     __shared__ int sums[3][4];
     int tile = blockIdx.x, row = tile / p.tile_columns, column = tile % p.tile_columns;
-    if (p.frame->rests) return;
+    if (p.frame->unchanged) return;
     int cell = (2 * row + threadIdx.x / 2) * (2 * p.tile_columns) + 2 * column + threadIdx.x % 2;
     int painted = p.stale[tile];
     if (!(painted || p.written[tile])) {
@@ -93,11 +93,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) compare(const __grid_const
     }
     if (threadIdx.x < 12) sums[threadIdx.x / 4][threadIdx.x % 4] = 0;
     __syncthreads();
-    if (!p.frame->forgets)
+    if (!p.frame->new_scene)
         for (int i = 0; i < 3; i++) add_plane(p, i, row, column, sums[i]);
     __syncthreads();
     if (threadIdx.x >= 4) return;
-    if (p.frame->forgets) {
+    if (p.frame->new_scene) {
         p.seen[cell] = 0;
         p.peak[cell] = 0.0f;
     }

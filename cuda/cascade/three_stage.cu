@@ -20,10 +20,10 @@ struct ThreeStage {
     u32* keys;              // [units]: values as numbers in the same order
     u8* alive;              // [units]: still among the chosen
     Grid grid;
-    int keep[CULLED];  // units, at least the budget
-    int budget;        // units, unless the frame has its own
-    int remembers;     // 1: the reader holds earlier tokens
-    float enough;      // of `kept`, up to which nothing is lacking
+    int keep[CULLED];   // units, at least the budget
+    int budget;         // units, unless the frame has its own
+    int stream_memory;  // 1: the reader holds earlier tokens
+    float enough;       // of `kept`, up to which nothing is lacking
 };
 
 // What stage `stage` knows of a cell.
@@ -139,13 +139,13 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __g
 {
     __shared__ int partial[WARP];
     const Grid& grid = p.grid;
-    if (p.conclusion.frame->rests) return;
+    if (p.conclusion.frame->unchanged) return;
     int columns = units_across(grid), units = (grid.rows + grid.merge - 1) / grid.merge * columns;
     int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch,
         end = min(first + stretch, units);
     int asked = p.conclusion.frame->budget, budget = asked ? asked / (grid.merge * grid.merge) : p.budget;
     for (int i = first; i < end; i++) p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;
-    if (p.remembers && !p.conclusion.frame->forgets) cull_by_error(p, first, end, budget, partial);
+    if (p.stream_memory && !p.conclusion.frame->new_scene) cull_by_error(p, first, end, budget, partial);
     else cull_by_score(p, first, end, budget, partial);
     int count = write_tokens(p, first, end, partial);
     if (threadIdx.x == 0) conclude(p.conclusion, count, 0, 0, 0);

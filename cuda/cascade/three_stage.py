@@ -49,12 +49,12 @@ class ThreeStage:
             grid=grid,
             keep=[COARSE_KEEP // each, MIDDLE_KEEP // each],
             budget=settings.budget // each,
-            remembers=settings.allocation.memory == "stream",
+            stream_memory=settings.allocation.memory == "stream",
             enough=settings.allocation.min_gain * each,
         )
         self._kernel = program.kernel("three_stage", "MOST_THREADS")
 
-    def reach(self, top: int) -> None:
+    def set_top(self, top: int) -> None:
         """Nothing: all tokens have LOD 0."""
 
     def enqueue(self, stream: Stream) -> None:

@@ -25,7 +25,7 @@ __device__ inline float mean_of_four(const float* samples, int rows, int columns
 extern "C" __global__ void __launch_bounds__(THREADS) upper(const __grid_constant__ Upper p)
 {
     const Grid& grid = p.grid;
-    if (p.frame->rests) return;
+    if (p.frame->unchanged) return;
     const float* from = p.cells[blockIdx.x];
     float* to = p.samples[blockIdx.x];
     for (int level = TOP_LEVEL + 1; level <= grid.top; level++) {

@@ -34,11 +34,11 @@ class UpperLevels:
             grid=grid_of(pixels.geometry, merge),
         )
 
-    def reach(self, top: int) -> None:
-        """From now on go up to ``top``, the LOD of the coarsest tokens."""
+    def set_top(self, top: int) -> None:
+        """Go up to ``top``, the LOD of the coarsest tokens."""
         self._top = top
         self._parameters["grid"]["top"] = top
-        self._carry.reach(top)
+        self._carry.set_top(top)
 
     def enqueue(self, stream: Stream) -> None:
         """Samples and costs of this frame, where there are levels above TOP_LEVEL."""

@@ -66,8 +66,8 @@ def parameters(kind: np.dtype[Any], **values: Any) -> NDArray[np.void]:
     """
     names = kind.names or ()
     if wrong := set(names) ^ set(values):
-        told = ", ".join(sorted(wrong))
-        raise TypeError(f"the struct's fields are {', '.join(names)}; left out or not there: {told}")
+        listed = ", ".join(sorted(wrong))
+        raise TypeError(f"the struct's fields are {', '.join(names)}; left out or not there: {listed}")
     packed = np.zeros((), kind)
     for name, value in values.items():
         packed[name] = _plain(value)

@@ -199,13 +199,13 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles)
         state.changed_count = changed;
         state.dirty_count = keyframe ? tiles : changed;
         state.keyframe = keyframe;
-        state.forgets = keyframe != NONE && keyframe != PERIODIC;
-        state.noise = state.forgets ? 0 : noise;
+        state.new_scene = keyframe != NONE && keyframe != PERIODIC;
+        state.noise = state.new_scene ? 0 : noise;
         const int interval = interval_of(p, in), following = state.since_keyframe + 1;
         state.since_keyframe = in.keyframe ? p.offset % interval : following >= interval ? 0 : following;
         state.budget = in.budget;
-        state.moving = !state.forgets && changed > 0;
-        state.rests = !state.dirty_count && !in.feedback && state.settled;
+        state.moving = !state.new_scene && changed > 0;
+        state.unchanged = !state.dirty_count && !in.feedback && state.settled;
     }
     __syncthreads();
     for (int i = threadIdx.x; i < SCRATCH; i += THREADS) p.scratch[i] = 0;

@@ -41,7 +41,7 @@ __device__ void put_second(u64 surface, int layer, int y, int x, float value)
 extern "C" __global__ void __launch_bounds__(THREADS) grid_layers(GridLayers p)
 {
     const int cell = blockIdx.x * blockDim.x + threadIdx.x, layer = blockIdx.y;
-    if (p.state->rests || cell >= p.rows * p.columns) return;
+    if (p.state->unchanged || cell >= p.rows * p.columns) return;
     if (p.text && layer == gridDim.y - 1) {
         put_second(p.surface, p.text_layer, cell / p.columns, cell % p.columns, p.text[cell]);
         return;

@@ -59,5 +59,5 @@ class GridLayers:
         )
 
     def enqueue(self, stream: Stream) -> None:
-        """Write this frame's maps; where the frame rests, the last ones stay."""
+        """Write this frame's maps; on unchanged frames the last ones stay."""
         self._kernel.launch(stream, self._grid, self._parameters)

@@ -103,7 +103,7 @@ __device__ Texel merged(const Texel& a, const Texel& b, int layer)
 }
 
 // The other half: four merged values become one.
-__device__ Texel settled(const Texel& four, int layer)
+__device__ Texel reduced(const Texel& four, int layer)
 {
     Texel out;
     out.r = layer == 1 ? four.r : four.r * 0.25f;
@@ -141,7 +141,7 @@ __device__ void write_layer(const Channels& p, Shared& shared, int layer, int qu
         quad[i] = sampled(p, shared, layer, row, column, 2 * y + i / 2, 2 * x + i % 2, moving);
         if (mine) put(p.stack[0], layer, row * side + 2 * y + i / 2, column * side + 2 * x + i % 2, quad[i]);
     }
-    Texel texel = settled(merged(merged(quad[0], quad[1], layer), merged(quad[2], quad[3], layer), layer), layer);
+    Texel texel = reduced(merged(merged(quad[0], quad[1], layer), merged(quad[2], quad[3], layer), layer), layer);
     int level = 1, lanes = 1;
     for (side /= 2; side > 2; side /= 2) {
         if (mine && !(index & (lanes * lanes - 1)))
@@ -151,7 +151,7 @@ __device__ void write_layer(const Channels& p, Shared& shared, int layer, int qu
             if (!(threadIdx.x & 31)) shared.halves[threadIdx.x / 32][layer] = texel;
             return;
         }
-        texel = settled(merged_across(texel, 2 * lanes * lanes, layer), layer);
+        texel = reduced(merged_across(texel, 2 * lanes * lanes, layer), layer);
         level++;
         lanes *= 2;
     }
@@ -165,7 +165,7 @@ __device__ void join_halves(const Channels& p, const Shared& shared, int row, in
     if (threadIdx.x >= 4 * LAYERS) return;
     const int layer = threadIdx.x / 4, cell = threadIdx.x % 4;
     const Texel four = merged(shared.halves[2 * cell][layer], shared.halves[2 * cell + 1][layer], layer);
-    put(p.stack[TOP_LEVEL], layer, row * 2 + cell / 2, column * 2 + cell % 2, settled(four, layer));
+    put(p.stack[TOP_LEVEL], layer, row * 2 + cell / 2, column * 2 + cell % 2, reduced(four, layer));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 3) write_layers(Channels p)

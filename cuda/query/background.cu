@@ -65,16 +65,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) update_background(const __
 extern "C" __global__ void __launch_bounds__(RESET_THREADS) reset_background(const __grid_constant__ Background p)
 {
     if (!p.frame->dirty_count) return;
-    int cells = p.rows * p.columns, count = 0, forgets = p.frame->forgets;
+    int cells = p.rows * p.columns, count = 0, new_scene = p.frame->new_scene;
     for (int first = 0; first < cells; first += RESET_THREADS) {
         int cell = first + threadIdx.x;
         count += __syncthreads_count(cell < cells && p.difference[cell] > 0.0f);
     }
-    if (!forgets && count < p.pans) return;
+    if (!new_scene && count < p.pans) return;
     for (int cell = threadIdx.x; cell < cells; cell += RESET_THREADS) {
         p.known[cell] = 0;
         p.foreground[cell] = -1.0f;
         p.last_change[cell] = p.index;
-        if (forgets) p.difference[cell] = 0.0f;
+        if (new_scene) p.difference[cell] = 0.0f;
     }
 }

@@ -67,16 +67,16 @@ class DeviceQuery:
         flow: DeviceArray,
         plan: StreamPlan,
         query: StreamQuery,
-        given: bool,
+        dense_flow: bool,
         stream: Stream,
     ) -> None:
-        """``flow``: float32[3, grid]; if ``given``, it holds for all cells, not only for the changed ones.
+        """``flow``: float32[3, grid]; if ``dense_flow``, it holds for all cells, not only for the changed ones.
 
         Raises EngineError.
         """
         self._geometry = geometry = pixels.geometry
         settings = plan.settings
-        self._given, self._caches = given, settings.cache.enabled
+        self._dense_flow, self._caches = dense_flow, settings.cache.enabled
         self._query_relevance = QueryRelevance(query, geometry, settings.maps)
         self._own = query.encoder.name == "attributes"  # else the host computes all embeddings
         self._has_query_maps = any(name.startswith("query") for name in settings.maps)
@@ -105,7 +105,7 @@ class DeviceQuery:
         """Enqueue the relevance of ``frame``'s cells, float32[grid]; None without a query or embeddings.
 
         To be enqueued after the frame's pixels and flow. Waits if the host computes or reads anything of it; else
-        ``arrived`` must follow.
+        ``finish`` must follow.
         """
         self._query_relevance.take(feedback)
         if self._pixel_attributes is not None:
@@ -121,7 +121,7 @@ class DeviceQuery:
         terms = self._query_relevance.terms if self._own else self._query_relevance.usable_terms
         return self._enqueue_relevance(terms, stream)
 
-    def arrived(self, slot: int) -> None:
+    def finish(self, slot: int) -> None:
         """The device has finished the frame in ``slot``: process it on the host, unless that was done."""
         while any(pending.slot == slot for pending in self._pending):
             self._process(self._pending.pop(0))
@@ -189,7 +189,7 @@ class DeviceQuery:
         warps = self._caches and update.keyframe is None
         if warps and changed.any():
             dx, dy, confidence = flow
-            if not self._given:
+            if not self._dense_flow:
                 dx, dy = (np.where(changed, each, np.float32(0)) for each in (dx, dy))
                 confidence = np.where(changed, confidence, np.float32(1))
             found = Flow(dx, dy, confidence)

@@ -252,7 +252,7 @@ def leave(pixels: PixelState, state: State, stream: Any) -> None:
     pixels.changed.upload(update.changed.astype(np.uint8), stream)
     pixels.written.upload(update.written.astype(np.uint8), stream)
     frame = pixels.frame.download(stream)
-    frame["keyframe"], frame["forgets"] = KEYFRAMES.index(update.keyframe), update.new_scene
+    frame["keyframe"], frame["new_scene"] = KEYFRAMES.index(update.keyframe), update.new_scene
     frame["changed_count"], frame["dirty_count"] = update.changed.sum(), update.written.sum()
     frame["moving"] = not update.new_scene and update.changed.any()
     pixels.frame.upload(frame, stream)

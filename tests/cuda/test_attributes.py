@@ -55,7 +55,7 @@ class Side:
             for array, values in zip(ours.levels, (theirs.pixels, *theirs.coarse), strict=True):
                 array.upload(values, self._stream)
         state = np.zeros((), FRAME_STATE)
-        state["dirty_count"], state["forgets"] = written.sum(), new_scene
+        state["dirty_count"], state["new_scene"] = written.sum(), new_scene
         dirty = np.full(self._pixels.dirty.shape, 1 << 30, np.int32)
         dirty[: written.sum()] = np.random.default_rng(index).permutation(np.flatnonzero(written))
         for array, values in ((self._pixels.frame, state), (self._pixels.dirty, dirty)):

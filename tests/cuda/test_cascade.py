@@ -89,8 +89,8 @@ class Loaded:
         frame["changed_count"] = update.changed.sum()
         frame["dirty_count"] = update.written.sum()
         frame["keyframe"] = KEYFRAMES.index(update.keyframe)
-        frame["forgets"] = update.new_scene
-        frame["rests"] = frame["settled"] and not controls.feedback and not update.written.any()
+        frame["new_scene"] = update.new_scene
+        frame["unchanged"] = frame["settled"] and not controls.feedback and not update.written.any()
         frame["noise"] = update.noise
         frame["budget"] = controls.budget or 0
         pixels.frame.upload(frame, self._stream)

@@ -74,7 +74,7 @@ def assert_same_pixels(pixels: Pixels, expected: State, stream: Stream) -> None:
 def assert_same_decisions(pixels: Pixels, expected: State, stream: Stream) -> None:
     state, update = pixels.state.frame.download(stream), expected.update
     assert KEYFRAMES[state["keyframe"]] == update.keyframe
-    assert bool(state["forgets"]) == update.new_scene
+    assert bool(state["new_scene"]) == update.new_scene
     assert state["changed_count"] == update.changed.sum()
     assert state["dirty_count"] == update.written.sum()
     dirty = pixels.state.dirty.download(stream)[: state["dirty_count"]]
@@ -203,11 +203,11 @@ def test_a_frame_rests_only_where_the_cascade_says_so(feeder: Make, stream: Stre
     rig = feeder(first)
     rig.feed(first)
     rig.feed(first)
-    assert rig.pixels.state.frame.download(stream)["rests"] == 0
+    assert rig.pixels.state.frame.download(stream)["unchanged"] == 0
     state = rig.pixels.state.frame.download(stream)
     state["settled"] = 1
     rig.pixels.state.frame.upload(state, stream)
     rig.feed(first)
-    assert rig.pixels.state.frame.download(stream)["rests"] == 1
+    assert rig.pixels.state.frame.download(stream)["unchanged"] == 1
     rig.feed(first, feedback=True)
-    assert rig.pixels.state.frame.download(stream)["rests"] == 0
+    assert rig.pixels.state.frame.download(stream)["unchanged"] == 0
