@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-Map = NDArray[np.float32]
+from foveate.pipeline.geometry import Map
 
 
 class Flow(NamedTuple):

@@ -18,6 +18,7 @@ from foveate.pipeline.spec.geometry import TILE as TILE
 from foveate.pipeline.spec.geometry import TOP_LEVEL as TOP_LEVEL
 
 Mask = NDArray[np.bool_]
+Map = NDArray[np.float32]  # one value per cell, unless said otherwise
 
 
 @dataclass(frozen=True)

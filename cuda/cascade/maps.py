@@ -14,7 +14,7 @@ from foveate.cuda.state import GRID_CHANNELS, PixelState
 from foveate.pipeline.cascade.clusters import boundary
 from foveate.pipeline.cascade.temporal import Temporal
 from foveate.pipeline.colour import to_rgb
-from foveate.pipeline.flow import Map
+from foveate.pipeline.geometry import Map
 from foveate.pipeline.settings import Settings
 
 _COLOURS = ("red", "green", "blue")

@@ -26,8 +26,8 @@ from foveate.pipeline.cascade.cache import Cache
 from foveate.pipeline.cascade.feedback import FrameFeedback
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.update import Update
-from foveate.pipeline.flow import Flow, Map
-from foveate.pipeline.geometry import Mask, tiles_to_cells
+from foveate.pipeline.flow import Flow
+from foveate.pipeline.geometry import Map, Mask, tiles_to_cells
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.query.terms import COEFFICIENTS, QueryTerms

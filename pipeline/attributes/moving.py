@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 
 from foveate.pipeline.attributes.background import LEARNING_FRAMES, pans
-from foveate.pipeline.flow import Flow, Map
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.flow import Flow
+from foveate.pipeline.geometry import Geometry, Map
 from foveate.pipeline.native.regions import Filling, Regions, fill_regions, weaken_small
 from foveate.pipeline.query.encoder import EmbedderInput
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foveate.pipeline.flow import Map
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.geometry import Geometry, Map
 from foveate.pipeline.native.regions import Regions, extreme_sizes, label_regions
 
 PRESENT = 0.25

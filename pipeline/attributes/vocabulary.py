@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from foveate.pipeline.attributes.colours import NAMES
-from foveate.pipeline.query.terms import COEFFICIENTS, INPUTS, Map
+from foveate.pipeline.geometry import Map
+from foveate.pipeline.query.terms import COEFFICIENTS, INPUTS
 
 LIGHT, MOVING, TEXT, SMALLEST, LARGEST = range(len(NAMES), COEFFICIENTS)
 """Which coefficient holds what, behind the shares of the colours: see Embedder."""

@@ -8,9 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.geometry import Map
 from foveate.pipeline.spec.clusters import CLUSTERS, COMPACTNESS, ITERATIONS
-
-Map = NDArray[np.float32]
 
 
 class Clusters(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Map, Tokens
-from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask
+from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Map, Mask
 
 T = TypeVar("T", bound=np.generic)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Map, Problem, Tokens, in_groups, means_of_groups, over_groups
+from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, means_of_groups, over_groups
+from foveate.pipeline.geometry import Map
 
 UnitIndices = NDArray[np.intp]  # indices into the flat map of units, ascending
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.errors import EngineError
-from foveate.pipeline.geometry import CELL, Geometry
+from foveate.pipeline.geometry import CELL, Geometry, Map
 
-Map = NDArray[np.float32]
 DepthModel = Callable[[NDArray[np.uint8]], Any]
 
 NAMES: Final = frozenset({"depth", "normal_x", "normal_y", "normal_z", "occlusion"})

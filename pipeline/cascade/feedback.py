@@ -6,14 +6,14 @@ import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.coverage import spread_tokens
-from foveate.pipeline.cascade.problem import Map, Tokens
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.cascade.problem import Tokens
+from foveate.pipeline.geometry import Geometry, Map
 from foveate.pipeline.query.terms import QueryTerms
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import shown_value
@@ -68,46 +68,35 @@ class Feedback:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pending = False  # whether there is new feedback
-        self._latest = FrameFeedback(None, False, None)  # returned while there is nothing new
-        self._gaze: tuple[float, float] | None = None
-        self._gaze_moved = False
-        self._budget: int | None = None
-        self._budget_changed = False
-        self._queries: tuple[str, ...] | None = None
-        self._terms: QueryTerms | None = None
-        self._ignored: tuple[str, ...] = ()
-        self._query_changed = False
+        self._latest = self._next = FrameFeedback(None, False, None)  # without and with what is new
         self.keyframe_interval: int | None = None  # instead of the settings'; read by the Upload stage
         self._attention: list[tuple[int, NDArray[np.float32]]] = []
         self._tokens: OrderedDict[int, _Remembered] = OrderedDict()
 
     def set_gaze(self, point: tuple[float, float] | None) -> None:
         """Set the gaze to (x, y), in level-0 pixels; None: no gaze. Raises ValueError for a point far outside."""
-        point = None if point is None else _point(point)
-        with self._lock:
-            self._gaze, self._gaze_moved = point, True
-            self._pending = True
+        self._set(gaze=None if point is None else _point(point), gaze_moved=True)
 
     def set_budget(self, budget: int) -> None:
         """Set the most tokens per frame, from the next frame on."""
-        with self._lock:
-            self._budget, self._budget_changed = budget, True
-            self._pending = True
+        self._set(budget=budget, budget_changed=True)
 
     def set_query(self, queries: tuple[str, ...], terms: QueryTerms | None, ignored: tuple[str, ...] = ()) -> None:
         """Replace the query from the next frame on. ``terms`` are the compiled ``queries``; None: no query.
 
         ``ignored``: words of the queries without effect.
         """
+        self._set(queries=queries, terms=terms, ignored=ignored, query_changed=True)
+
+    def _set(self, **changes: Any) -> None:
         with self._lock:
-            self._queries, self._terms, self._ignored, self._query_changed = queries, terms, ignored, True
+            self._next = replace(self._next, **changes)
             self._pending = True
 
     def resend_gaze(self) -> None:
         """Report the gaze again, to a Cascade that starts because the frame size changed."""
-        with self._lock:
-            if self._gaze is not None:
-                self._gaze_moved = self._pending = True
+        if self._next.gaze is not None:
+            self._set(gaze_moved=True)
 
     def add_attention(self, index: int, weights: NDArray[np.floating]) -> None:
         """Weights float[K] in [0, 1] that the model gave to the tokens of frame ``index``, in the Selection's order.
@@ -147,19 +136,6 @@ class Feedback:
                     spread = spread_tokens(tokens, weights, geometry)
                     attention = spread if attention is None else np.maximum(attention, spread)
             self._attention.clear()
-            feedback = FrameFeedback(
-                self._gaze,
-                self._gaze_moved,
-                attention,
-                self._budget,
-                self._budget_changed,
-                self._queries,
-                self._terms,
-                self._ignored,
-                self._query_changed,
-            )
-            self._gaze_moved = self._budget_changed = self._query_changed = False
-            self._latest = replace(
-                feedback, gaze_moved=False, attention=None, budget_changed=False, query_changed=False
-            )
+            feedback = replace(self._next, attention=attention)
+            self._latest = self._next = replace(self._next, gaze_moved=False, budget_changed=False, query_changed=False)
             return feedback

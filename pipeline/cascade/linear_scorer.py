@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.geometry import Map
 from foveate.pipeline.npz import npz_arrays
 from foveate.pipeline.small_files import SMALL, small_toml
 
-Map = NDArray[np.float32]
 _LARGEST = 1e30  # of a weight: sums of products stay finite in float32
 
 

@@ -10,9 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import CELL, Geometry
-
-Map = NDArray[np.float32]
+from foveate.pipeline.geometry import CELL, Geometry, Map
 
 
 class Tokens(NamedTuple):

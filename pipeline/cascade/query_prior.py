@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Map
-from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.geometry import TOP_LEVEL, Map
 from foveate.pipeline.spec import query_prior as spec
 
 OUTSIDE_WEIGHT, FULL_MATCH, DETAIL_WEIGHT, OUTSIDE_DETAIL_WEIGHT, HIDDEN_ERROR = map(

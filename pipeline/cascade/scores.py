@@ -6,13 +6,10 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.linear_scorer import LinearScorer
-from foveate.pipeline.geometry import CELL, Geometry, Mask
+from foveate.pipeline.geometry import CELL, Geometry, Map, Mask
 from foveate.pipeline.spec import score as spec
-
-Map = NDArray[np.float32]
 
 
 class Scores(NamedTuple):

@@ -13,8 +13,8 @@ from foveate.pipeline.cascade.depth import from_depth
 from foveate.pipeline.cascade.feedback import FrameFeedback
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.channels import BY_NAME
-from foveate.pipeline.flow import Flow, Map
-from foveate.pipeline.geometry import CELL, Geometry, Mask
+from foveate.pipeline.flow import Flow
+from foveate.pipeline.geometry import CELL, Geometry, Map, Mask
 from foveate.pipeline.settings import CacheSettings
 from foveate.pipeline.spec import memory
 

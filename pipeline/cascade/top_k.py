@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.culling import UnitIndices, Units, coarse, detail, detailed, highest
-from foveate.pipeline.cascade.problem import Map, Problem, Tokens
+from foveate.pipeline.cascade.problem import Problem, Tokens
+from foveate.pipeline.geometry import Map
 
 COARSE_KEEP = 2_000
 MIDDLE_KEEP = 500

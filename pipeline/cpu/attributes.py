@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.attributes.colours import tables
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.background import BackgroundModel
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.frames import Colour
-from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.geometry import Geometry, Map, Mask
 from foveate.pipeline.native.attributes import COLOUR_LEVEL, COLOURS, STROKE_LEVEL, CellAttributes, attributes
-
-Map = NDArray[np.float32]
 
 STROKE_STEP = 0.1
 """Luma difference, as a share of the range, that counts as an edge of a letter stroke."""

@@ -13,7 +13,7 @@ from foveate.pipeline.attributes.vocabulary import TEXT
 from foveate.pipeline.cascade.coverage import Coverage
 from foveate.pipeline.cascade.depth import depth_of
 from foveate.pipeline.cascade.feedback import Feedback, FrameFeedback
-from foveate.pipeline.cascade.problem import Map, Problem, Tokens
+from foveate.pipeline.cascade.problem import Problem, Tokens
 from foveate.pipeline.cascade.query_prior import (
     error_weight,
     errors_with_prior,
@@ -37,7 +37,7 @@ from foveate.pipeline.cpu.sampling import patches
 from foveate.pipeline.cpu.upper import UpperLevels
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import CELL, Mask, tiles_to_cells
+from foveate.pipeline.geometry import CELL, Map, Mask, tiles_to_cells
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.relevance.query_relevance import QueryRelevance

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.flow import Flow, Map
-from foveate.pipeline.geometry import TOP_LEVEL, Mask
+from foveate.pipeline.flow import Flow
+from foveate.pipeline.geometry import TOP_LEVEL, Map, Mask
 from foveate.pipeline.spec.flow import DOUBT
 
 _LEAST_SIDE = 32  # samples; OpenCV's search ends the process on some pictures with a shorter side

@@ -13,13 +13,11 @@ from foveate.pipeline.cpu.change import planes_of
 from foveate.pipeline.cpu.levels import LevelRing, Levels
 from foveate.pipeline.cpu.stack import ChannelStack
 from foveate.pipeline.cpu.update import Update
-from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.geometry import TOP_LEVEL, Map
 from foveate.pipeline.native.edge_distance import edge_distance
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.spec.local_channels import EDGE_CELL as EDGE_CELL
 from foveate.pipeline.spec.local_channels import EDGE_REACH as EDGE_REACH
-
-Map = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

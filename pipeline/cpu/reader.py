@@ -8,12 +8,12 @@ from itertools import zip_longest
 import numpy as np
 
 from foveate.pipeline.cascade.coverage import cells_under, groups
-from foveate.pipeline.cascade.problem import Map, Tokens
+from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.cascade.rate_distortion import UNSEEN
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.cpu.sampling import Index
 from foveate.pipeline.cpu.upper import UpperLevels
-from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Mask, cells_to_tiles, tiles_to_cells
+from foveate.pipeline.geometry import CELL, TOP_LEVEL, Geometry, Map, Mask, cells_to_tiles, tiles_to_cells
 from foveate.pipeline.native.paint import paint_tokens, paint_upper
 from foveate.pipeline.native.reader import reader_error, update_residuals
 from foveate.pipeline.selection.painting import Interpolation

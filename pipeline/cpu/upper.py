@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.coverage import on_cells
-from foveate.pipeline.cascade.problem import Map
 from foveate.pipeline.cpu.levels import CHROMA_WEIGHT
-from foveate.pipeline.geometry import CELL, TOP_LEVEL
+from foveate.pipeline.geometry import CELL, TOP_LEVEL, Map
 
 Planes = tuple[Map, Map, Map]  # luma, Cb, Cr of one level
 

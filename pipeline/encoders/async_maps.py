@@ -7,15 +7,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.encoders.crops import Crop
 from foveate.pipeline.encoders.flow_track import FlowTrack
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.geometry import Geometry, Map, Mask
 from foveate.pipeline.query.encoder import EmbedderInput
 
-Map = NDArray[np.float32]
 Make = Callable[[FrameView, Sequence[Crop]], list[Map]]
 """Computes the cells of each crop of a frame: float32[maps, rows, columns]."""
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.encoders.image_text import ImageTextEncoder, Picture, Vectors
 from foveate.pipeline.flow import warped
-from foveate.pipeline.geometry import CELL, Geometry
+from foveate.pipeline.geometry import CELL, Geometry, Map
 from foveate.pipeline.settings import ClipSettings
-
-Map = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.encoders.async_maps import AsyncMaps
 from foveate.pipeline.encoders.crops import Crop, crops, longest_side
 from foveate.pipeline.encoders.image_text import ImageTextEncoder
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.geometry import Geometry, Map
 from foveate.pipeline.query.encoder import Embedded, EmbedderInput
 from foveate.pipeline.settings import ClipSettings
-
-Map = NDArray[np.float32]
 
 
 class DenseEmbedder:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.flow import Flow, warped
-from foveate.pipeline.geometry import Mask
+from foveate.pipeline.geometry import Map, Mask
 
-Map = NDArray[np.float32]
 _Kind = TypeVar("_Kind", bound=np.generic)
 
 

@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import MOST_LOD, TOP_LEVEL
+from foveate.pipeline.geometry import MOST_LOD, TOP_LEVEL, Map
 from foveate.pipeline.native.library import POINTER, address, kernel
 from foveate.pipeline.quadtree import Quadtree
 
 _LEVELS = MOST_LOD + 1
 _INT = ctypes.c_int32
-
-Map = NDArray[np.float32]
 
 
 class _Quadtree(ctypes.Structure):

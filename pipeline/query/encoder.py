@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.flow import Flow, Map
+from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import Geometry, Mask
+from foveate.pipeline.geometry import Geometry, Map, Mask
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.query.terms import COEFFICIENTS, QueryTerms
 from foveate.pipeline.selection import KeyframeReason

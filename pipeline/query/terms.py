@@ -9,12 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.geometry import Map
 from foveate.pipeline.phrase import Phrase
 from foveate.pipeline.spec.query import COEFFICIENTS as COEFFICIENTS
 from foveate.pipeline.spec.query import INPUTS as INPUTS
 from foveate.pipeline.spec.query import STEEPEST
-
-Map = NDArray[np.float32]
 
 Term = tuple[Map, float]
 """Weights float32[INPUTS] and bias."""

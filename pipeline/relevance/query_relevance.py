@@ -9,12 +9,11 @@ import numpy as np
 
 from foveate.pipeline.cascade.feedback import FrameFeedback
 from foveate.pipeline.channels import EMBEDDING
-from foveate.pipeline.geometry import Geometry
+from foveate.pipeline.geometry import Geometry, Map
 from foveate.pipeline.query.encoder import Embedder, EmbedderInput, cell_positions
 from foveate.pipeline.query.terms import (
     COEFFICIENTS,
     INPUTS,
-    Map,
     QueryTerms,
     coefficients_read,
     combined_relevance,

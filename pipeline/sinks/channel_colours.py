@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.channels import BY_NAME
+from foveate.pipeline.geometry import Map
 
 Image = NDArray[np.uint8]
-Map = NDArray[np.float32]
 
 _PRIMARY: Final = {"red": 0, "green": 1, "blue": 2}
 _NEGATIVE: Final = np.array([33, 102, 192], np.float32)  # R'G'B' of the least value of a signed channel

@@ -7,11 +7,8 @@ from typing import Final, NamedTuple
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import as_blocks
-
-Map = NDArray[np.float32]
+from foveate.pipeline.geometry import Map, as_blocks
 
 LIKELY: Final = 0.3
 """Probability above which a sample belongs to a line of text."""

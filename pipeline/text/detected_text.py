@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.encoders.async_maps import AsyncMaps
 from foveate.pipeline.encoders.crops import Crop, whole_picture
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.frames import FrameView
-from foveate.pipeline.geometry import CELL, Geometry
+from foveate.pipeline.geometry import CELL, Geometry, Map
 from foveate.pipeline.query.encoder import EmbedderInput
 from foveate.pipeline.settings import OcrSettings
 from foveate.pipeline.text.boxes import at_cells
 from foveate.pipeline.text.detector import TextDetector
-
-Map = NDArray[np.float32]
 
 _LOG = logging.getLogger("foveate")
 

@@ -15,8 +15,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.geometry import Map
 from foveate.pipeline.selection import PATCH, Selection
-from foveate.pipeline.vlm.sharp_parts import Map, Part, SharpParts
+from foveate.pipeline.vlm.sharp_parts import Part, SharpParts
 
 PIXELS: Final = 32 * 32
 """Pixels that a language-model token stands for, if nothing else is said."""

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.pipeline.geometry import Map
 from foveate.pipeline.selection import PATCH
 
 MOST: Final = 3
@@ -20,7 +21,6 @@ _SHARES: Final = {1: (1.0,), 2: (1.0, 1 / 2), 3: (1.0, 2 / 3, 1 / 2, 1 / 3)}
 """Shares of what is left of the budget that the next part may take, by the number of parts that may still come."""
 _SLIMMEST: Final = 4  # the longer side of what a part is looked for in, by the shorter one
 
-Map = NDArray[np.float32]  # a value for each cell: [rows, columns]
 Pixels = NDArray[np.uint8]  # [height, width, 3]
 
 
