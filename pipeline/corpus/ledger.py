@@ -34,7 +34,7 @@ class Ledger:
             "foveate": version(),
             "kind": task.kind,
             "segment": task.segment,
-            "settings": task.settings.model_dump(mode="json"),
+            "settings": task.settings.model_dump(mode="json", exclude={"device"}),  # machines may use another GPU each
         }
         found = self._store.read(DESCRIPTION)
         if found is not None and (differing := _difference(found, description)):

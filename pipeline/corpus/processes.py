@@ -104,7 +104,8 @@ class ProcessExecutor:
     def __init__(self, task: Task, debug: bool = False) -> None:
         """``debug``: workers write to this process's standard error."""
         self._task, self._debug = task, debug
-        self._devices = [] if task.settings.engine == "cpu" else visible_devices()
+        devices = [] if task.settings.engine == "cpu" else visible_devices()
+        self._devices = devices if task.settings.device is None else devices[:1]  # it is told which
 
     def room(self) -> int:
         """See Executor: one for each processor, or four for each GPU, which is what keeps its decoder busy."""

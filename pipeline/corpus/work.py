@@ -17,7 +17,7 @@ from foveate.pipeline.errors import EngineError, FoveateError, SettingsError, Si
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.sources import length_of
-from foveate.pipeline.sources.address import Named, is_network
+from foveate.pipeline.sources.address import Named, is_network, shown
 from foveate.pipeline.sources.file_objects import FileObject
 from foveate.pipeline.sources.sampling import NothingShownError
 from foveate.pipeline.sources.schemes import SCHEMES, may_end, scheme_of
@@ -76,7 +76,7 @@ class Workplace:
     def _written(self, source: str, job: Job, portion: Portion) -> Outcome:
         name = f"{FRAMES}/{job.key}{self._task.suffix}"
         with self._store.whole(name) as file:
-            sink = FrameFile(job, self._task, file, name, portion.first)
+            sink = FrameFile(job, self._task, file, f"{shown(self._task.store)}/{name}", portion.first)
             with open_stream(source, portion.settings, sinks=[sink], expect="file") as stream:
                 for _ in stream:
                     pass

@@ -1,0 +1,133 @@
+"""``foveate corpus`` on GPUs, by several processes, against bare decoding of the same files by as many:
+
+python -m foveate.bench.gpu.corpus FILE --out gpu_corpus.json
+
+On a host with two GPUs, ``--gpus 1 2`` measures one and both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, Final
+
+from tyro.conf import Positional, arg
+
+from foveate.bench.case import Clip, RedCheckError
+from foveate.bench.clips.encoding import looped
+from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.records.table import standard_error
+from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.cuda.driver.device import Device
+from foveate.pipeline.settings_errors import check_count
+
+_REPEATS: Final = 3
+_BARE: Final = """
+import sys
+from pathlib import Path
+from foveate.bench.gpu.files import decode_bare
+print(sum(decode_bare(Path(name)) for name in sys.argv[1:]))
+"""
+
+
+def gpu_corpus(
+    file: Annotated[Positional[str], arg(metavar="FILE", help="A video that the hardware decodes.")],
+    out: Out = None,
+    times: Annotated[int, arg(metavar="N", help="Each file of the corpus plays it this often.")] = 30,
+    files: Annotated[int, arg(metavar="N", help="How many files, for each GPU.")] = 16,
+    workers: Annotated[int, arg(metavar="N", help="Processes for each GPU.")] = 4,
+    gpus: Annotated[tuple[int, ...], arg(metavar="N ...", help="How many GPUs.")] = (1,),
+) -> None:
+    """Compare a corpus with bare decoding in the same run: whole commands, from their start to their end."""
+    for name, value in {"times": times, "files": files, "workers": workers}.items():
+        check_count(name, value, 1, 10_000)
+    check_folders(out=out)
+    with Device() as device:
+        record: dict[str, Any] = {**origin(), "command": "gpu_corpus", "card": device.name, "cases": []}
+    with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
+        clip = Path(folder) / "clip.mp4"
+        frames = looped(Path(file), clip, times)
+        record |= {"clip": clip_record(Clip(Path(file).stem, Path(file)), frames // times), "times": times}
+        for count in gpus:
+            record["cases"].append(_case(clip, frames, count, count * files, count * workers))
+    hand_out(record, out)
+
+
+def _case(clip: Path, frames: int, gpus: int, files: int, workers: int) -> dict[str, Any]:
+    place = clip.parent / f"{gpus}-gpus"
+    videos = place / "videos"
+    videos.mkdir(parents=True)
+    for number in range(files):
+        os.link(clip, videos / f"{number:03d}.mp4")
+    decodes, corpora = [], []
+    for repeat in range(_REPEATS):
+        decodes.append(_bare(sorted(videos.iterdir()), frames, gpus, workers))
+        corpora.append(_corpus(videos, place / str(repeat), frames, gpus, workers))
+    decode, corpus = median(decodes), median(corpora)
+    case = {
+        "name": f"{gpus} GPUs",
+        "gpus": gpus,
+        "files": files,
+        "workers": workers,
+        "frames": files * frames,
+        "decode_fps": files * frames / decode,
+        "corpus_fps": files * frames / corpus,
+        "ratio": decode / corpus,
+        "samples": {"decode_seconds": decodes, "corpus_seconds": corpora},
+    }
+    standard_error().print(
+        f"{gpus} GPUs, {files} files, {workers} processes: bare {case['decode_fps']:.0f} fps, "
+        f"corpus {case['corpus_fps']:.0f} fps, ratio {case['ratio']:.3f}"
+    )
+    return case
+
+
+def _bare(videos: Sequence[Path], frames: int, gpus: int, workers: int) -> float:
+    """Seconds that as many processes take to decode all files. Raises RedCheckError where frames are missing."""
+    begin = time.perf_counter()
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", _BARE, *map(str, videos[number::workers])],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": str(number % gpus)},
+        )
+        for number in range(workers)
+    ]
+    decoded = [int(process.communicate()[0] or 0) for process in running]
+    seconds = time.perf_counter() - begin
+    if sum(decoded) != len(videos) * frames:
+        raise RedCheckError(f"{len(videos)} files of {frames} frames gave {decoded}")
+    return seconds
+
+
+def _corpus(videos: Path, store: Path, frames: int, gpus: int, workers: int) -> float:
+    """Seconds of the command. Raises RedCheckError where it fails, and where frames are missing."""
+    command = [sys.executable, "-m", "foveate", "corpus", str(videos), "--out", str(store), "--engine", "cuda", "-q"]
+    visible = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(gpus)))}
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [*command, "--workers", str(workers)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **visible},
+    )
+    seconds = time.perf_counter() - begin
+    if done.returncode:
+        raise RedCheckError(f"foveate corpus ended with {done.returncode}: {done.stderr.strip()}")
+    written = [json.loads(line)["frames"] for line in (store / "index.jsonl").read_text().splitlines()]
+    if written != [frames] * len(list(videos.iterdir())):
+        raise RedCheckError(f"files of {frames} frames gave {written}")
+    return seconds
+
+
+if __name__ == "__main__":
+    run_module(gpu_corpus)
