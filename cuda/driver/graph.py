@@ -12,7 +12,7 @@ from foveate.cuda.driver.device import Stream, checked
 from foveate.pipeline.errors import EngineError
 
 
-class _Captures:
+class Captures:
     """Lets one thread capture at a time; meanwhile none makes a call that would spoil it, of which there may be many.
 
     So what takes long, such as making a decoder, waits for captures alone, which are brief, and not for its like.
@@ -21,14 +21,14 @@ class _Captures:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._calls = 0  # that would spoil a capture, now
-        self._waiting = 0  # to capture: no further call begins
+        self.waiting = 0  # to capture: no further call begins
         self._capturing = False
 
     @contextmanager
     def kept_off(self) -> Iterator[None]:
         """No thread captures meanwhile."""
         with self._changed:
-            self._changed.wait_for(lambda: not (self._capturing or self._waiting))
+            self._changed.wait_for(lambda: not (self._capturing or self.waiting))
             self._calls += 1
         try:
             yield
@@ -41,11 +41,11 @@ class _Captures:
     def alone(self) -> Iterator[None]:
         """No thread does either meanwhile."""
         with self._changed:
-            self._waiting += 1
+            self.waiting += 1
             try:
                 self._changed.wait_for(lambda: not (self._capturing or self._calls))
             finally:
-                self._waiting -= 1
+                self.waiting -= 1
             self._capturing = True
         try:
             yield
@@ -55,7 +55,7 @@ class _Captures:
                 self._changed.notify_all()
 
 
-_captures = _Captures()
+_captures = Captures()
 
 
 def no_capture() -> AbstractContextManager[None]:

@@ -47,7 +47,7 @@ class Pixels:
             self.stack = Texture(device, "the channel stack", geometry.level(level), LAYERS, stack_levels(level))
             undo.callback(self.stack.free)
             self.input = FrameInput(memory, stream)
-            self.state = _allocate(memory, geometry, colour, subsampled, stream)
+            self.state = allocate_state(memory, geometry, colour, subsampled, stream)
             before = memory.array("blocks of the frame before", (*geometry.tiles, 64), np.uint8, stream)
             scratch = memory.array("change scratch", (SCRATCH,), np.int32, stream)
             moved = memory.array("moved", geometry.level(level), np.float32, stream)
@@ -99,7 +99,8 @@ def _check_room(device: Device, geometry: Geometry, analysis_level: int) -> None
         raise EngineError(out_of_memory(device, name, wanted))
 
 
-def _allocate(memory: Memory, geometry: Geometry, colour: Colour, subsampled: bool, stream: Stream) -> PixelState:
+def allocate_state(memory: Memory, geometry: Geometry, colour: Colour, subsampled: bool, stream: Stream) -> PixelState:
+    """All arrays, zeroed. Raises EngineError where the card is full."""
     tiles = geometry.tiles[0] * geometry.tiles[1]
     chroma = int(subsampled)
     luma, cb, cr = (

@@ -17,7 +17,7 @@ from foveate.cuda import engine, format_session, host_selector
 from foveate.cuda.driver.device import Device, Stream, gpu_problem
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.frame_input import FrameControls, FrameInput, InputPlanes
-from foveate.cuda.pixels.pixels import Pixels, _allocate
+from foveate.cuda.pixels.pixels import Pixels, allocate_state
 from foveate.cuda.pixels.staging import Staging
 from foveate.cuda.query import pixel_attributes
 from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES, PixelState
@@ -193,7 +193,7 @@ class PixelsOfCpu:
         self, device: Any, geometry: Geometry, colour: Colour, subsampled: bool, settings: Settings, stream: Any
     ) -> None:
         self._memory = Memory(device)
-        self.state = _allocate(self._memory, geometry, colour, subsampled, stream)
+        self.state = allocate_state(self._memory, geometry, colour, subsampled, stream)
         self._interval = Feedback()
         updates = upload(self._frames(), settings.change, self._interval)
         self._states = pyramid(updates, plan_stream(settings), 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from foveate.cuda.driver.graph import _Captures
+from foveate.cuda.driver.graph import Captures
 
 LIMIT = 10.0  # seconds in which what can go on does
 
@@ -18,7 +18,7 @@ def begin(*bodies: object) -> list[threading.Thread]:
 
 
 def test_calls_do_not_wait_for_each_other() -> None:
-    captures, together = _Captures(), threading.Barrier(3)
+    captures, together = Captures(), threading.Barrier(3)
 
     def call() -> None:
         with captures.kept_off():
@@ -31,7 +31,7 @@ def test_calls_do_not_wait_for_each_other() -> None:
 
 
 def test_a_capture_waits_for_calls_and_further_calls_wait_for_it() -> None:
-    captures, inside, leave = _Captures(), threading.Event(), threading.Event()
+    captures, inside, leave = Captures(), threading.Event(), threading.Event()
     order: list[str] = []
 
     def call() -> None:
@@ -52,7 +52,7 @@ def test_a_capture_waits_for_calls_and_further_calls_wait_for_it() -> None:
     assert inside.wait(LIMIT)
     threads += begin(capture)
     limit = time.monotonic() + LIMIT
-    while not captures._waiting:
+    while not captures.waiting:
         assert time.monotonic() < limit
         time.sleep(0.001)
     threads += begin(later)
@@ -65,7 +65,7 @@ def test_a_capture_waits_for_calls_and_further_calls_wait_for_it() -> None:
 
 
 def test_one_captures_at_a_time_also_after_an_error() -> None:
-    captures, most, now = _Captures(), [0], [0]
+    captures, most, now = Captures(), [0], [0]
 
     def capture() -> None:
         for number in range(200):

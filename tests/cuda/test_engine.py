@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from foveate.cuda.engine import CudaEngine
 from foveate.cuda.frames import DeviceFrame
 from foveate.pipeline import open_stream
 from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cpu import cascade as cpu_cascade
 from foveate.pipeline.cpu.engine import CpuEngine
+from foveate.pipeline.cpu.flow import FlowSearch
+from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.plan import plan_stream
@@ -59,36 +60,44 @@ def equal_share(first: list[Selection], second: list[Selection]) -> float:
     return both / max(1, sum(max(len(a), len(b)) for a, b in zip(first, second, strict=True)))
 
 
+class CpuRun:
+    """Runs the CPU engine, and keeps the flow that it finds, by the frame's index."""
+
+    def __init__(self) -> None:
+        self.flows: dict[int, Flow | None] = {}
+        self.index = 0  # of the frame at work
+
+    def __call__(self, settings: Settings, frames: list[Frame]) -> list[Selection]:
+        engine = CpuEngine(plan_stream(settings), Feedback())
+        states = self._noted(engine.pyramid(engine.upload(iter(frames))))
+        return [step.selection for step in engine.cascade(states)]
+
+    def _noted(self, states: Iterable[State]) -> Iterator[State]:
+        for state in states:
+            self.index = state.update.frame.index
+            yield state
+
+
 @pytest.fixture
-def recorded_flow(monkeypatch: pytest.MonkeyPatch) -> dict[int, Flow | None]:
-    """The flow that the CPU engine finds from now on, by the frame's index."""
-    flows: dict[int, Flow | None] = {}
-    carry = cpu_cascade._Cascade._warp
-    search = cpu_cascade.FlowSearch.search
-    index = [0]
+def run_on_cpu(monkeypatch: pytest.MonkeyPatch) -> CpuRun:
+    """Also keeps the flows, so that the card can be given the same."""
+    cpu, search = CpuRun(), FlowSearch.search
 
-    def noting(self: Any, state: Any, changed: Any) -> Any:
-        index[0] = state.update.frame.index
-        return carry(self, state, changed)
+    def keeping(self: FlowSearch, *arguments: Any) -> Flow | None:
+        flow = cpu.flows[cpu.index] = search(self, *arguments)
+        return flow
 
-    def keeping(self: Any, picture: Any, changed: Any) -> Flow | None:
-        flows[index[0]] = search(self, picture, changed)
-        return flows[index[0]]
-
-    monkeypatch.setattr(cpu_cascade._Cascade, "_warp", noting)
-    monkeypatch.setattr(cpu_cascade.FlowSearch, "search", keeping)
-    return flows
+    monkeypatch.setattr(FlowSearch, "search", keeping)
+    return cpu
 
 
 @pytest.mark.parametrize("clip", CLIPS)
 @pytest.mark.parametrize("memory", ["frame", "stream"])
-def test_both_engines_choose_the_same(
-    clip: str, memory: Any, samples: Path, recorded_flow: dict[int, Flow | None]
-) -> None:
+def test_both_engines_choose_the_same(clip: str, memory: Any, samples: Path, run_on_cpu: CpuRun) -> None:
     settings = Settings(allocation=AllocationSettings(memory=memory))
     frames = read(samples / f"{clip}.mp4", 45)
-    expected = run(CpuEngine(plan_stream(settings), Feedback()), frames)
-    chosen = run(CudaEngine(plan_stream(settings), Feedback(), flow=recorded_flow.get), frames)
+    expected = run_on_cpu(settings, frames)
+    chosen = run(CudaEngine(plan_stream(settings), Feedback(), run_on_cpu.flows.get), frames)
     for mine, cpu in zip(chosen, expected, strict=True):
         assert mine.keyframe == cpu.keyframe
         assert mine.changed == pytest.approx(cpu.changed, abs=1e-9)
@@ -99,11 +108,11 @@ def test_both_engines_choose_the_same(
     assert share >= EQUAL
 
 
-def test_fields_of_equal_tokens_are_close(samples: Path, recorded_flow: dict[int, Flow | None]) -> None:
+def test_fields_of_equal_tokens_are_close(samples: Path, run_on_cpu: CpuRun) -> None:
     frames = read(samples / "pedestrians.mp4", 20)
     settings = Settings(patches=True)
-    expected = run(CpuEngine(plan_stream(settings), Feedback()), frames)
-    chosen = run(CudaEngine(plan_stream(settings), Feedback(), flow=recorded_flow.get), frames)
+    expected = run_on_cpu(settings, frames)
+    chosen = run(CudaEngine(plan_stream(settings), Feedback(), run_on_cpu.flows.get), frames)
     compared = 0
     for mine, cpu in zip(chosen, expected, strict=True):
         if not (len(mine) == len(cpu) and (mine.x == cpu.x).all() and (mine.y == cpu.y).all()):
@@ -387,14 +396,12 @@ def test_what_the_hardware_cannot_decode_is_decoded_on_the_cpu(
 
 @pytest.mark.parametrize("memory", ["frame", "stream"])
 @pytest.mark.parametrize("clip", CLIPS)
-def test_both_engines_answer_the_same(
-    clip: str, memory: Any, samples: Path, recorded_flow: dict[int, Flow | None]
-) -> None:
+def test_both_engines_answer_the_same(clip: str, memory: Any, samples: Path, run_on_cpu: CpuRun) -> None:
     maps = ("query", "query:bright", "clip0", "clip12", "text")
     settings = Settings(query=QUERIES[clip], maps=maps, allocation=AllocationSettings(memory=memory))
     frames = read(samples / f"{clip}.mp4", 45)
-    expected = run(CpuEngine(plan_stream(settings), Feedback()), frames)
-    chosen = run(CudaEngine(plan_stream(settings), Feedback(), recorded_flow.get), frames)
+    expected = run_on_cpu(settings, frames)
+    chosen = run(CudaEngine(plan_stream(settings), Feedback(), run_on_cpu.flows.get), frames)
     share = equal_share(chosen, expected)
     print(f"{clip}, {memory}: {share:.4%} of tokens equal")
     assert share >= EQUAL
