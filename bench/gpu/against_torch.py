@@ -10,15 +10,15 @@ the fill of the last few tokens, ages, and the stack of 40 channels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import numpy as np
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.gpu.launches import percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
@@ -59,21 +59,9 @@ Tokens = set[tuple[int, int, int]]
 
 def _engine(device: Device, settings: Settings, clip: Path) -> tuple[dict[str, Any], Tokens]:
     with open_scene(device, settings, clip) as scene:
-        graphs = scene.graphs()
-        for index in range(_WARM):
-            graphs[(index + 1) % 2].launch(scene.stream)
-        selection = scene.check(0, keyframe=False)
-        events = [(device.event(), device.event()) for _ in range(_FRAMES)]
-        for index, (before, after) in enumerate(events):
-            before.record(scene.stream)
-            graphs[(index + 1) % 2].launch(scene.stream)
-            after.record(scene.stream)
-        device.synchronize()
-        times = [float(after.time_since(before)) for before, after in events]
-        for graph in graphs:
-            graph.free()
+        times, selection = scene.graph_times(_WARM, _FRAMES)
     chosen = zip(selection.lod.tolist(), selection.x.tolist(), selection.y.tolist(), strict=True)
-    return _summary(times), set(chosen)
+    return percentiles(times), set(chosen)
 
 
 def _torch(clip: Path) -> tuple[dict[str, Any], Tokens, str]:
@@ -92,7 +80,7 @@ def _torch(clip: Path) -> tuple[dict[str, Any], Tokens, str]:
     graphs = [_captured(torch, step, frame, state) for frame in frames]
     replayed = _timed(torch, lambda index: graphs[(index + 1) % 2][0].replay())
     tokens = graphs[0][1].cpu().numpy()
-    times = {"plain": _summary(plain), "called": _summary(called), "replayed": _summary(replayed)}
+    times = {"plain": percentiles(plain), "called": percentiles(called), "replayed": percentiles(replayed)}
     return times, selection.named(tokens), str(torch.__version__)
 
 
@@ -123,11 +111,6 @@ def _captured(torch: Any, step: Any, frame: Any, state: Any) -> tuple[Any, Any]:
         for kept, value in zip(state, new, strict=True):
             kept.copy_(value)
     return graph, tokens
-
-
-def _summary(times: Sequence[float]) -> dict[str, Any]:
-    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
-    return {"p10_ms": low, "p50_ms": middle, "p90_ms": high, "samples_ms": list(times)}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.gpu.launches import percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, Scene, open_scene
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
@@ -106,31 +107,12 @@ def _case(
 
 def _whole(scene: Scene, keyframe: bool) -> dict[str, Any]:
     """The graph's device time, frame after frame without a pause. Checked before it is timed."""
-    graphs = scene.graphs()
-    try:
-        for index in range(_WARM):
-            graphs[(index + 1) % 2].launch(scene.stream)
-        selection = scene.check(0, keyframe)
-        events = [(scene.device.event(), scene.device.event()) for _ in range(_FRAMES)]
-        for index, (before, after) in enumerate(events):
-            before.record(scene.stream)
-            graphs[(index + 1) % 2].launch(scene.stream)
-            after.record(scene.stream)
-        scene.check(0, keyframe)
-        times = [float(after.time_since(before)) for before, after in events]
-    finally:
-        scene.device.synchronize()
-        for graph in graphs:
-            graph.free()
-    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
+    times, selection = scene.graph_times(_WARM, _FRAMES, keyframe)
     return {
-        "p10_ms": low,
-        "p50_ms": middle,
-        "p90_ms": high,
+        **percentiles(times),
         "tokens": len(selection),
         "changed": selection.changed,
         "recomputed": selection.recomputed,
-        "samples_ms": times,
     }
 
 

@@ -1,8 +1,11 @@
-"""Device time of single launches."""
+"""Device time of single launches, and percentiles of times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from foveate.cuda.driver.device import Device, Stream
 
@@ -24,3 +27,9 @@ def launch_times(
         end.synchronize()
         times.append(float(end.time_since(start)))
     return times
+
+
+def percentiles(times: Sequence[float], unit: str = "_ms") -> dict[str, Any]:
+    """The 10th, 50th and 90th percentile of ``times``, and all of them as samples; ``unit`` ends their names."""
+    found = {f"p{percent}{unit}": float(np.percentile(times, percent)) for percent in (10, 50, 90)}
+    return {**found, f"samples{unit}": list(times)}

@@ -5,25 +5,21 @@ python -m foveate.bench.gpu.reconnects sample_videos/bunny.mp4 --out gpu_reconne
 
 from __future__ import annotations
 
-import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-import tyro
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import check_folders, check_least, guarded
+from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.gpu.memory import resident
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
 from foveate.cuda.driver.device import Device
-from foveate.pipeline.exits import leave
 from foveate.pipeline.settings import LiveSettings, Settings
 
 _FRAMES: Final = 30  # of each connection
@@ -35,7 +31,7 @@ _PATIENT: Final = LiveSettings(policy="every", retry_pause=0.5)
 
 def gpu_reconnects(
     file: Annotated[Positional[str], arg(metavar="FILE", help="What the camera sees; it is scaled and encoded anew.")],
-    out: Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")] = None,
+    out: Out = None,
     times: Annotated[int, arg(metavar="N", help="Connections.")] = 200,
     size: Annotated[str, arg(metavar="WxH", help="Of the pictures.")] = "1920x1080",
     engine: Annotated[Literal["cuda", "cpu"], arg(help="What chooses the tokens.")] = "cuda",
@@ -81,10 +77,5 @@ def _told(sample: dict[str, float]) -> str:
     return ", ".join(f"{name.removesuffix('_mib')} {value:.1f} MiB" for name, value in sample.items() if "_mib" in name)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line ``arguments``. Returns the exit code."""
-    return guarded(partial(tyro.cli, gpu_reconnects, prog="python -m foveate.bench.gpu.reconnects", args=arguments))
-
-
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run_module(gpu_reconnects)

@@ -15,7 +15,7 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.gpu.launches import launch_times
+from foveate.bench.gpu.launches import launch_times, percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
@@ -113,7 +113,7 @@ def _check(found: NDArray[np.float32], asked: QueryTerms, inputs: NDArray[np.flo
 def _device_time(
     device: Device, stream: Stream, before: Callable[[], None], launch: Callable[[], None]
 ) -> dict[str, Any]:
-    return _percentiles(launch_times(device, stream, before, launch, _LAUNCHES)[_LAUNCHES // 10 :])
+    return percentiles(launch_times(device, stream, before, launch, _LAUNCHES)[_LAUNCHES // 10 :], unit="")
 
 
 def _host_time(call: Callable[[], Any]) -> dict[str, Any]:
@@ -122,12 +122,7 @@ def _host_time(call: Callable[[], Any]) -> dict[str, Any]:
         start = time.perf_counter()
         call()
         times.append(1000 * (time.perf_counter() - start))
-    return _percentiles(times[_LAUNCHES // 10 :])
-
-
-def _percentiles(times: list[float]) -> dict[str, Any]:
-    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
-    return {"p10": low, "p50": middle, "p90": high, "samples": times}
+    return percentiles(times[_LAUNCHES // 10 :], unit="")
 
 
 if __name__ == "__main__":

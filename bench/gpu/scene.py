@@ -91,6 +91,28 @@ class Scene:
             Graph(self.stream, lambda stream: self.enqueue(1, stream)),
         )
 
+    def graph_times(self, warm: int, frames: int, keyframe: bool = False) -> tuple[list[float], Selection]:
+        """Milliseconds of device time of each of ``frames`` graphs, launched without a pause behind ``warm`` others.
+
+        The Selection is that of the last frame before. Raises RedCheckError as ``check``.
+        """
+        graphs = self.graphs()
+        try:
+            for index in range(warm):
+                graphs[(index + 1) % 2].launch(self.stream)
+            selection = self.check(0, keyframe)
+            events = [(self.device.event(), self.device.event()) for _ in range(frames)]
+            for index, (before, after) in enumerate(events):
+                before.record(self.stream)
+                graphs[(index + 1) % 2].launch(self.stream)
+                after.record(self.stream)
+            self.check(0, keyframe)
+            return [float(after.time_since(before)) for before, after in events], selection
+        finally:
+            self.device.synchronize()
+            for graph in graphs:
+                graph.free()
+
     def selection(self, number: int) -> Selection:
         """The Selection of the frame that was enqueued last, with picture ``number``."""
         self.stream.synchronize()
