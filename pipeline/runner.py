@@ -16,8 +16,8 @@ from foveate.pipeline.bounded_queue import END, BoundedQueue, Cancelled
 from foveate.pipeline.chain import Chain, Stage
 from foveate.pipeline.timing import StageClock, StageReport
 
-_PATIENCE = 10.0  # seconds that stages get to end; finishing a video file takes a while
-_READER_PATIENCE = 1.0  # the same for the first stage, which only reads and so has nothing to lose
+_JOIN_TIMEOUT = 10.0  # seconds that stages get to end; finishing a video file takes a while
+_READER_JOIN_TIMEOUT = 1.0  # the same for the first stage, which only reads and so has nothing to lose
 
 _log = logging.getLogger(__name__)
 
@@ -233,7 +233,7 @@ class _Crew:
         self._queues = queues
         self._threads = threads
         self._interrupt = interrupt
-        self._told: float | None = None  # when the threads were first told to stop
+        self._stop_time: float | None = None  # when the threads were first told to stop
 
     def start(self) -> None:
         """Start all threads."""
@@ -250,12 +250,12 @@ class _Crew:
     def end(self) -> None:
         """Cancel all queues and join all threads, the reader last. Their time runs from the first call."""
         self.cancel()
-        first = self._told is None
-        self._told = self._told or time.monotonic()
-        deadline = self._told + _PATIENCE
+        first = self._stop_time is None
+        self._stop_time = self._stop_time or time.monotonic()
+        deadline = self._stop_time + _JOIN_TIMEOUT
         late = [thread for thread in reversed(self._threads[1:]) if not _joined(thread, deadline)]
         reader = self._threads[0]
-        if not _joined(reader, self._told + _READER_PATIENCE):
+        if not _joined(reader, self._stop_time + _READER_JOIN_TIMEOUT):
             late.append(reader)
         if late and first:
             names = ", ".join(thread.name for thread in late)

@@ -14,7 +14,7 @@ from foveate.pipeline.extras import install_command
 from foveate.pipeline.small_files import small_text
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_PATIENCE = 2.0  # seconds that the server gets to end
+_JOIN_TIMEOUT = 2.0  # seconds that the server gets to end
 _SHORTEST = 8  # characters of a token
 
 
@@ -54,7 +54,7 @@ class WebServer:
 
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
-        self._thread.join(_PATIENCE)
+        self._thread.join(_JOIN_TIMEOUT)
         self._socket.close()
 
 

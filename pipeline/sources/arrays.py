@@ -126,17 +126,17 @@ def _own(plane: NDArray[np.uint8]) -> Plane:
 
 def _channels_last(array: NDArray[Any], layout: Layout) -> NDArray[np.uint8]:
     """[H, W], or [H, W, 3 or 4]. The last axis of 1, 3 or 4 values counts as the channels, or else the first."""
-    told = f"{described(array)}, layout {layout}"
+    description = f"{described(array)}, layout {layout}"
     if array.dtype != np.uint8:
-        raise _NoPictureError(f"{told}: pixels must be uint8, from 0 to 255; scale and convert them")
+        raise _NoPictureError(f"{description}: pixels must be uint8, from 0 to 255; scale and convert them")
     if not array.size:
-        raise _NoPictureError(f"{told}: there are no pixels; a picture is {_WANTED}")
+        raise _NoPictureError(f"{description}: there are no pixels; a picture is {_WANTED}")
     if array.ndim == 3 and array.shape[2] not in _CHANNELS and array.shape[0] in _CHANNELS:
         array = np.moveaxis(array, 0, 2)
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[..., 0]
     if array.ndim != 2 and not (array.ndim == 3 and array.shape[2] in _CHANNELS):
-        raise _NoPictureError(f"{told}: a picture is {_WANTED}; give one at a time")
+        raise _NoPictureError(f"{description}: a picture is {_WANTED}; give one at a time")
     return array
 
 

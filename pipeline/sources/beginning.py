@@ -7,7 +7,7 @@ from typing import Final
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-PATIENCE = 1000  # packets without a picture, from the first keyframe on, after which a stream is given up
+PACKET_LIMIT = 1000  # packets without a picture, from the first keyframe on, after which a stream is given up
 ENCRYPTED: Final = "it is encrypted; decrypt it first"
 DAMAGED: Final = "the file is damaged or not a video"
 
@@ -30,7 +30,7 @@ class Beginning:
     @property
     def hopeless(self) -> bool:
         """Whether to give up. A stream that was joined in the middle may wait for its first keyframe for long."""
-        return self._since_keyframe > PATIENCE
+        return self._since_keyframe > PACKET_LIMIT
 
     def saw(self, packet: Packet[VideoStream]) -> None:
         """Note one packet, before it is decoded."""

@@ -79,9 +79,9 @@ def track_number(file: BinaryIO, track: Box) -> int | None:
     header = next(inside(file, track.start, track.stop, b"tkhd"), None)
     if header is None:
         return None
-    told = content(file, header)
-    at = 20 if told[:1] == b"\1" else 12
-    return int.from_bytes(told[at : at + 4], "big")
+    data = content(file, header)
+    at = 20 if data[:1] == b"\1" else 12
+    return int.from_bytes(data[at : at + 4], "big")
 
 
 def _described_crop(file: BinaryIO, description: Box) -> Crop | None:

@@ -110,17 +110,17 @@ def rewritten_edits(file: BinaryIO, size: int) -> dict[int, Rewritten]:
 def _time_scale(file: BinaryIO, parent: Box, *kinds: bytes) -> int:
     """Ticks per second of a movie or track, from its header (8.2.2, 8.4.2); 0 where there is none."""
     header = next(inside(file, parent.start, parent.stop, *kinds), None)
-    told = b"" if header is None else content(file, header)
-    at = 20 if told[:1] == b"\1" else 12
-    return int.from_bytes(told[at : at + 4], "big")
+    data = b"" if header is None else content(file, header)
+    at = 20 if data[:1] == b"\1" else 12
+    return int.from_bytes(data[at : at + 4], "big")
 
 
-def _parse(told: bytes) -> tuple[list[Edit], int]:
+def _parse(data: bytes) -> tuple[list[Edit], int]:
     """The entries of an edit list that are there, and its version."""
-    version = 1 if told[:1] == b"\1" else 0
+    version = 1 if data[:1] == b"\1" else 0
     form = struct.Struct(_ENTRIES[version])
-    count = min(int.from_bytes(told[4:8], "big"), (len(told) - 8) // form.size)
-    entries = [form.unpack_from(told, 8 + number * form.size) for number in range(count)]
+    count = min(int.from_bytes(data[4:8], "big"), (len(data) - 8) // form.size)
+    entries = [form.unpack_from(data, 8 + number * form.size) for number in range(count)]
     return [Edit(duration, media, _signed(rate) / 65536) for duration, media, rate in entries], version
 
 

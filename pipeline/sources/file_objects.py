@@ -69,5 +69,5 @@ def _copied(file: IO[bytes]) -> int:
 
 
 def _reason(error: Exception) -> str:
-    told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return told.splitlines()[0].rstrip(".") if told else type(error).__name__
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return reason.splitlines()[0].rstrip(".") if reason else type(error).__name__

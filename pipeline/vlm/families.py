@@ -29,8 +29,8 @@ def refusal(kind: object, vision: Mapping[str, Any] | None = None) -> str | None
     merged = f"merged {merge}x{merge}" if isinstance(merge, int) else ""
     if kind not in FAMILIES:
         known = ", ".join(filter(None, (f"patches of {patch} pixels" if isinstance(patch, int) else "", merged)))
-        told = f" ({known})" if known else ""
-        return f"models of type {kind!r}{told} do not fit; those of {', '.join(FAMILIES)} do"
+        note = f" ({known})" if known else ""
+        return f"models of type {kind!r}{note} do not fit; those of {', '.join(FAMILIES)} do"
     if isinstance(merge, int) and merge not in MERGES:
         fitting = " and ".join(f"{each}x{each}" for each in MERGES)
         return f"models of type {kind!r} with patches {merged} do not fit; merged {fitting} they do"

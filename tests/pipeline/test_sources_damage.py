@@ -136,7 +136,7 @@ def test_a_stream_that_never_decodes_is_given_up_some_packets_after_a_keyframe(
     cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keyframe: int, taken: int
 ) -> None:
     """However long it takes until the keyframe: decoding could not begin before."""
-    monkeypatch.setattr("foveate.pipeline.sources.beginning.PATIENCE", 20)
+    monkeypatch.setattr("foveate.pipeline.sources.beginning.PACKET_LIMIT", 20)
     feed = CountingFeed(garbled(cases / "base.mp4", tmp_path, range(60)), SourceSettings())
     feed.keyframe = keyframe
     assert list(FrameDecoder(feed, Damage()).frames()) == []
