@@ -1,6 +1,7 @@
 """The pixel kernels against the CPU engine, frame by frame, and incremental updates against a rebuild."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Stream
-from foveate.cuda.pixels.pixels import Pixels
-from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES
+from foveate.cuda.state import GRID_CHANNELS, KEYFRAMES, PixelState
 from foveate.pipeline.cpu.pyramid import EDGE_CELL, EDGE_REACH, State, pyramid
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame, Plane
@@ -62,23 +62,27 @@ def by_cpu(sequence: list[Frame], settings: Settings) -> Iterator[State]:
     return pyramid(upload(iter(sequence), settings.change), plan_stream(settings), 3)
 
 
-def assert_same_pixels(pixels: Pixels, expected: State, stream: Stream) -> None:
-    state = pixels.state
-    assert np.array_equal(state.changed.download(stream), expected.update.changed.astype(np.uint8))
-    assert np.array_equal(state.written.download(stream), expected.update.written.astype(np.uint8))
+def same_change(state: PixelState, expected: State, stream: Stream) -> None:
+    frame, update = state.frame.download(stream), expected.update
+    assert KEYFRAMES[frame["keyframe"]] == update.keyframe
+    assert bool(frame["new_scene"]) == update.new_scene
+    assert frame["noise"] == update.noise
+    assert frame["changed_count"] == update.changed.sum()
+    assert frame["dirty_count"] == update.written.sum()
+    assert np.array_equal(state.changed.download(stream), update.changed.astype(np.uint8))
+    assert np.array_equal(state.written.download(stream), update.written.astype(np.uint8))
+    dirty = state.dirty.download(stream)[: frame["dirty_count"]]
+    assert sorted(dirty) == np.flatnonzero(update.written).tolist()
+
+
+def same_levels(state: PixelState, expected: State, stream: Stream) -> None:
     for plane, cpu in zip(state.planes, expected.levels.planes, strict=True):
         for level in range(plane.base, 5):
             assert np.array_equal(plane.level(level).download(stream), cpu.level(level)), (plane.base, level)
 
 
-def assert_same_decisions(pixels: Pixels, expected: State, stream: Stream) -> None:
-    state, update = pixels.state.frame.download(stream), expected.update
-    assert KEYFRAMES[state["keyframe"]] == update.keyframe
-    assert bool(state["new_scene"]) == update.new_scene
-    assert state["changed_count"] == update.changed.sum()
-    assert state["dirty_count"] == update.written.sum()
-    dirty = pixels.state.dirty.download(stream)[: state["dirty_count"]]
-    assert sorted(dirty) == np.flatnonzero(update.written).tolist()
+def same_leaf_errors(state: PixelState, expected: State, stream: Stream) -> None:
+    assert np.array_equal(state.errors.download(stream), np.stack(expected.errors))
 
 
 def assert_close(values: NDArray[Any], expected: NDArray[Any], name: str, error: float) -> None:
@@ -86,84 +90,72 @@ def assert_close(values: NDArray[Any], expected: NDArray[Any], name: str, error:
     assert worst <= error, f"{name}: {worst} at {np.unravel_index(np.abs(values - expected).argmax(), values.shape)}"
 
 
-def assert_same_maps(pixels: Pixels, expected: State, stream: Stream) -> None:
-    channels = dict(zip(GRID_CHANNELS, pixels.state.channels.download(stream), strict=True))
-    for name, values in channels.items():
+def same_channels(state: PixelState, expected: State, stream: Stream) -> None:
+    for name in GRID_CHANNELS:
         if name != "edge_distance":  # a cell close to the limit may count as an edge for one only
-            assert_close(values, expected.grid[name], name, CHANNEL_ERROR)
-    distance = edge_distance(channels["edges"], channels["edges_inverted"], EDGE_CELL, EDGE_REACH)
-    assert np.array_equal(channels["edge_distance"], distance)
-    assert np.array_equal(pixels.state.errors.download(stream), np.stack(expected.errors))
+            assert_close(state.channel(name).download(stream), expected.grid[name], name, CHANNEL_ERROR)
 
 
-@pytest.mark.parametrize("kind", ["420", "444", "grey"])
-@pytest.mark.parametrize(("height", "width"), SIZES)
-def test_every_frame_equals_the_cpu_engines(height: int, width: int, kind: str, feeder: Make, stream: Stream) -> None:
-    sequence = list(frames(kind, height, width, 12))
-    settings = Settings(change=ChangeSettings(keyframe_interval=4))
-    rig = feeder(sequence[0], settings)
-    for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
-        rig.feed(frame)
-        assert_same_decisions(rig.pixels, expected, stream)
-        assert_same_pixels(rig.pixels, expected, stream)
-        assert_same_maps(rig.pixels, expected, stream)
+def same_edge_distance(state: PixelState, expected: State, stream: Stream) -> None:
+    """Of the card's own edges."""
+    edges, inverted, found = (
+        state.channel(name).download(stream) for name in ("edges", "edges_inverted", "edge_distance")
+    )
+    assert np.array_equal(found, edge_distance(edges, inverted, EDGE_CELL, EDGE_REACH))
 
 
-def test_periodic_keyframes_can_come_earlier_as_on_the_cpu(feeder: Make, stream: Stream) -> None:
-    sequence = list(frames("420", 64, 96, 12))
-    settings = Settings(change=ChangeSettings(keyframe_interval=4, keyframe_offset=6))
-    rig = feeder(sequence[0], settings)
-    for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
-        rig.feed(frame)
-        assert_same_decisions(rig.pixels, expected, stream)
+OPERATIONS = {
+    "change": same_change,
+    "levels": same_levels,
+    "leaf errors": same_leaf_errors,
+    "channels": same_channels,
+    "edge distance": same_edge_distance,
+}
 
 
-@pytest.mark.parametrize("offset", [0, 3])
-def test_periodic_keyframes_go_by_number_as_on_the_cpu(offset: int, feeder: Make, stream: Stream) -> None:
-    """Past a cut, a jump in time, and a cut on the frame of a periodic one."""
-    dark, bright = (noise(np.random.default_rng(low), 64, 96) // 4 + low for low in (20, 180))
-    shown = [dark] * 6 + [bright] * 2 + [dark] * 6
-    sequence = [
-        Frame(index, index / 25, luma.astype(np.uint8), None, BT601, discontinuity=index == 11)
-        for index, luma in enumerate(shown)
-    ]
-    settings = Settings(change=ChangeSettings(keyframe_interval=4, keyframe_offset=offset))
-    rig = feeder(sequence[0], settings)
-    for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
-        rig.feed(frame)
-        assert_same_decisions(rig.pixels, expected, stream)
-
-
-def test_noise_raises_the_threshold_as_on_the_cpu(feeder: Make, stream: Stream) -> None:
-    """The camera's noise comes, goes and is cut: its level, which tiles changed and their pixels are the CPU's."""
+def noisy() -> Iterator[Frame]:
+    """The camera's noise comes, goes and is cut."""
     rng = np.random.default_rng(3)
     still = noise(rng, 200, 330).astype(np.float64)
-    sequence = []
     for index, spread in enumerate([3, 3, 3, 6, 6, 6, 0, 0, 3, 3]):
         luma = np.clip((255 - still if index == 8 else still) + rng.normal(0, spread, still.shape), 0, 255)
-        sequence.append(Frame(index, index / 25, luma.astype(np.uint8), None, BT601))
-    settings = Settings()
-    rig = feeder(sequence[0], settings)
-    shares = []
-    for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
-        rig.feed(frame)
-        assert_same_decisions(rig.pixels, expected, stream)
-        assert_same_pixels(rig.pixels, expected, stream)
-        assert rig.pixels.state.frame.download(stream)["noise"] == expected.update.noise
-        shares.append(expected.update.changed.mean())
-    assert shares[1] > 0.9 > 0.3 > shares[2]  # the threshold follows a frame later
+        yield Frame(index, index / 25, luma.astype(np.uint8), None, BT601)
 
 
-@pytest.mark.parametrize("level", [0, 1])
-@pytest.mark.parametrize("colour", [Colour("bt709"), Colour("bt601", True)])
-def test_finer_channels_and_full_range(level: int, colour: Colour, feeder: Make, stream: Stream) -> None:
-    sequence = list(frames("420", 123, 201, 8, colour))
-    settings = Settings(analysis_level=level)
+Scene = tuple[Callable[[], Iterator[Frame]], dict[str, Any]]
+SCENES: dict[str, Scene] = {
+    **{
+        f"{height}x{width}, {kind}": (partial(frames, kind, height, width, 12), {"change": {"keyframe_interval": 4}})
+        for height, width in SIZES
+        for kind in ("420", "444", "grey")
+    },
+    **{
+        f"analysis level {level}, {colour}": (partial(frames, "420", 123, 201, 8, colour), {"analysis_level": level})
+        for level in (0, 1)
+        for colour in (Colour("bt709"), Colour("bt601", True))
+    },
+    "noise": (noisy, {}),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_equals_the_cpu_engines(operation: str, scene: str, feeder: Make, stream: Stream) -> None:
+    make, changes = SCENES[scene]
+    sequence, settings = list(make()), Settings.model_validate(changes)
     rig = feeder(sequence[0], settings)
     for frame, expected in zip(sequence, by_cpu(sequence, settings), strict=True):
         rig.feed(frame)
-        assert_same_pixels(rig.pixels, expected, stream)
-        assert_same_maps(rig.pixels, expected, stream)
+        OPERATIONS[operation](rig.pixels.state, expected, stream)
+
+
+def test_the_threshold_follows_the_noise_a_frame_later(feeder: Make, stream: Stream) -> None:
+    sequence = list(noisy())
+    rig, shares = feeder(sequence[0]), []
+    for frame in sequence[:3]:
+        rig.feed(frame)
+        shares.append(rig.pixels.state.changed.download(stream).mean())
+    assert shares[1] > 0.9 > 0.3 > shares[2]
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
