@@ -219,27 +219,84 @@ def agree(ours: Selection, theirs: Selection, name: str) -> None:
     assert ours.recomputed == pytest.approx(theirs.recomputed), name
     for field in ("score", "information", "perspective"):
         np.testing.assert_allclose(getattr(ours, field), getattr(theirs, field), atol=SCORE_ERROR, err_msg=name)
+    assert (ours.patches is None) == (theirs.patches is None), name
+    if ours.patches is not None and theirs.patches is not None:
+        apart = np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0)
+        assert apart <= 1, name  # a tie rounds either way
 
 
-SIZES = [(1, 1), (40, 33), (97, 131), (160, 290), (288, 544)]
+MERGES = (1, 2, 3)
+MEMORIES = ("frame", "stream")
 
 
-@pytest.mark.parametrize("memory_of", ["frame", "stream"])
-@pytest.mark.parametrize("merge", [1, 2, 3])
-@pytest.mark.parametrize(("height", "width"), SIZES)
-def test_tokens_equal_the_cpu_engines(pairs: Any, height: int, width: int, merge: int, memory_of: str) -> None:
-    """Odd sizes, pauses, a cut, both memories and all group sizes."""
-    settings = Settings(budget=40, allocation={"memory": memory_of, "merge": merge}, change={"keyframe_interval": 6})
-    for ours, theirs in pairs(settings).run(stirred(height, width, 14)):
-        agree(ours, theirs, f"frame {ours.index}")
+def case(height: int, width: int, count: int, settings: dict[str, Any], kind: str = "420", slow: bool = False) -> Any:
+    """``count`` stirred frames, and settings."""
+    return pytest.param(height, width, count, settings, kind, marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("memory_of", ["frame", "stream"])
-def test_a_large_picture(pairs: Any, memory_of: str) -> None:
-    """4K: more nodes than threads in every kernel."""
-    settings = Settings(budget=1500, allocation={"memory": memory_of})
-    for ours, theirs in pairs(settings).run(stirred(2160, 3840, 3)):
+SIZES = [  # odd ones, pauses, a cut
+    case(
+        height,
+        width,
+        14,
+        {"budget": 40, "allocation": {"memory": memory, "merge": merge}, "change": {"keyframe_interval": 6}},
+    )
+    for height, width in ((1, 1), (40, 33), (97, 131), (160, 290), (288, 544))
+    for merge in MERGES
+    for memory in MEMORIES
+]
+LARGE = [  # more nodes than threads in every kernel
+    case(2160, 3840, 3, {"budget": 1500, "allocation": {"memory": memory}}, slow=True) for memory in MEMORIES
+]
+PRICES = [  # fewer tokens than roots, and more than anything is worth
+    case(160, 544, 4, {"budget": budget, "allocation": {"min_gain": gain}})
+    for budget in (1, 7, 4000)
+    for gain in (0.0, 64.0, 1e5)
+]
+BICUBIC = [  # the reader's picture decides the later frames; the last size has tokens above LOD 4
+    case(height, width, 12, {"budget": budget, "allocation": {"memory": "stream", "interpolation": "bicubic"}})
+    for height, width, budget in ((97, 131, 12), (288, 544, 40), (700, 1090, 6))
+]
+SAMPLINGS = [  # patches and the reader's picture, also at LODs above 4
+    case(height, width, count, {"budget": budget, "patches": True, "allocation": {"memory": "stream"}}, kind)
+    for height, width, count, budget in ((97, 131, 11, 30), (300, 700, 4, 2))
+    for kind in ("grey", "444")
+]
+THREE_STAGE = [  # all three culls have something to cull
+    case(720, 1296, 3, {"budget": 50, "allocation": {"strategy": "three_stage", "merge": merge}}) for merge in MERGES
+]
+THREE_STAGE_IN_STREAM = [  # where the reader lacks most: through a cut, which begins with the score, and pauses
+    case(
+        height,
+        width,
+        14,
+        {
+            "budget": budget,
+            "query": query,
+            "allocation": {"strategy": "three_stage", "memory": "stream", "merge": merge},
+        },
+    )
+    for height, width, budget in ((40, 33, 9), (97, 131, 12), (290, 820, 200))
+    for merge in MERGES
+    for query in ((), ("dark", "-left:0.5"))
+]
+SWITCHES = [  # what can be switched off
+    case(97, 290, 11, {"budget": 60, **changes})
+    for changes in ({"cache": {"enabled": False}}, {"score": {"enabled": True}}, {"cache": {"max_age": 2}})
+]
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "count", "settings", "kind"),
+    [*SIZES, *LARGE, *PRICES, *BICUBIC, *SAMPLINGS, *THREE_STAGE, *THREE_STAGE_IN_STREAM, *SWITCHES],
+)
+def test_tokens_equal_the_cpu_engines(
+    pairs: Any, height: int, width: int, count: int, settings: dict[str, Any], kind: str
+) -> None:
+    checked = Settings.model_validate(settings)
+    for ours, theirs in pairs(checked).run(stirred(height, width, count, kind)):
+        assert len(ours) <= checked.budget
+        assert (ours.patches is not None) == checked.patches
         agree(ours, theirs, f"frame {ours.index}")
 
 
@@ -247,10 +304,8 @@ def check_coarse(pairs: Any, height: int, width: int, count: int, **options: Any
     """Both engines give the same tokens and pixels, which cover the first frame, where LOD 4 is too fine."""
     options = {"patches": True, "change": {"keyframe_interval": 3}, **options}
     for ours, theirs in pairs(Settings(**options)).run(stirred(height, width, count)):
-        agree(ours, theirs, f"frame {ours.index}")
         assert ours.patches is not None
-        assert theirs.patches is not None
-        assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1  # a tie rounds either way
+        agree(ours, theirs, f"frame {ours.index}")
         if ours.index == 0:
             seen = np.zeros((-(-height // 16), -(-width // 16)), np.bool_)
             for x, y, lod in zip(ours.x.tolist(), ours.y.tolist(), ours.lod.tolist(), strict=True):
@@ -282,15 +337,6 @@ def test_coarse_tokens_with_a_query(pairs: Any, memory_of: str) -> None:
     check_coarse(pairs, 700, 1090, 5, budget=6, query=("dark", "-left:0.5"), allocation=allocation)
 
 
-@pytest.mark.parametrize("kind", ["grey", "444"])
-def test_coarse_tokens_of_other_samplings(pairs: Any, kind: str) -> None:
-    """Grey and 4:4:4 pictures at LODs above 4."""
-    settings = Settings(budget=2, patches=True, allocation={"memory": "stream"})
-    for ours, theirs in pairs(settings).run(stirred(300, 700, 4, kind)):
-        agree(ours, theirs, f"frame {ours.index}")
-        assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("memory_of", ["frame", "stream"])
 @pytest.mark.parametrize(
@@ -312,16 +358,6 @@ def test_large_pictures_are_covered(
     check_coarse(pairs, height, width, 2, budget=budget, allocation=allocation)
 
 
-@pytest.mark.parametrize("budget", [1, 7, 4000])
-@pytest.mark.parametrize("min_gain", [0.0, 64.0, 1e5])
-def test_budgets_and_prices(pairs: Any, budget: int, min_gain: float) -> None:
-    """Fewer tokens than roots, and more than anything is worth."""
-    settings = Settings(budget=budget, allocation={"min_gain": min_gain})
-    for ours, theirs in pairs(settings).run(stirred(160, 544, 4)):
-        assert len(ours) <= budget
-        agree(ours, theirs, f"frame {ours.index}")
-
-
 @pytest.mark.parametrize("strategy", ["rate_distortion", "three_stage"])
 @pytest.mark.parametrize("merge", [1, 2, 3])
 def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> None:
@@ -332,22 +368,12 @@ def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> Non
     most = settings.budget
     for ours, theirs in pair.run(stirred(290, 820, 12)):
         assert len(ours) <= most
-        agree(ours, theirs, f"frame {ours.index}")
         assert ours.patches is not None
-        assert theirs.patches is not None
-        assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1
+        agree(ours, theirs, f"frame {ours.index}")
         if ours.index in budgets:
             most = budgets[ours.index]
             for feedback in (pair.ours, pair.theirs):
                 feedback.set_budget(most)
-
-
-@pytest.mark.parametrize(("height", "width", "budget"), [(97, 131, 12), (288, 544, 40), (700, 1090, 6)])
-def test_a_reader_that_enlarges_bicubically(pairs: Any, height: int, width: int, budget: int) -> None:
-    """What it is left with decides the later frames; the last size has tokens above LOD 4."""
-    settings = Settings(budget=budget, allocation={"memory": "stream", "interpolation": "bicubic"})
-    for ours, theirs in pairs(settings).run(stirred(height, width, 12)):
-        agree(ours, theirs, f"frame {ours.index}")
 
 
 def owe_the_same(ours: Selection, theirs: Selection) -> None:
@@ -383,45 +409,6 @@ def test_the_debt_outlasts_a_change_of_size(pairs: Any) -> None:
         assert len(ours) <= min(4 * 12, 12 + 7 * 12 - owed)
         owed = max(0, owed + len(ours) - 12)
         assert ours.extras["debt"] == owed
-
-
-@pytest.mark.parametrize("kind", ["grey", "444"])
-def test_other_samplings(pairs: Any, kind: str) -> None:
-    """Grey and 4:4:4 pictures, with patches and the reader's picture."""
-    settings = Settings(budget=30, patches=True, allocation={"memory": "stream"})
-    for ours, theirs in pairs(settings).run(stirred(97, 131, 11, kind)):
-        agree(ours, theirs, f"frame {ours.index}")
-        assert ours.patches is not None
-        assert theirs.patches is not None
-        assert np.abs(ours.patches.astype(int) - theirs.patches).max(initial=0) <= 1  # a tie rounds either way
-
-
-@pytest.mark.parametrize("merge", [1, 2, 3])
-def test_three_stage(pairs: Any, merge: int) -> None:
-    """All three culls have something to cull."""
-    settings = Settings(budget=50, allocation={"strategy": "three_stage", "merge": merge})
-    for ours, theirs in pairs(settings).run(stirred(720, 1296, 3)):
-        agree(ours, theirs, f"frame {ours.index}")
-
-
-@pytest.mark.parametrize("merge", [1, 2, 3])
-@pytest.mark.parametrize(("height", "width", "budget"), [(40, 33, 9), (97, 131, 12), (290, 820, 200)])
-def test_three_stage_in_stream_memory(pairs: Any, height: int, width: int, budget: int, merge: int) -> None:
-    """Where the reader lacks most: through a cut, which begins anew by the score, and rest; with a query as well."""
-    allocation = {"strategy": "three_stage", "memory": "stream", "merge": merge}
-    for query in ((), ("dark", "-left:0.5")):
-        settings = Settings(budget=budget, query=query, allocation=allocation)
-        for ours, theirs in pairs(settings).run(stirred(height, width, 14)):
-            agree(ours, theirs, f"frame {ours.index}")
-
-
-@pytest.mark.parametrize(
-    "changes", [{"cache": {"enabled": False}}, {"score": {"enabled": True}}, {"cache": {"max_age": 2}}]
-)
-def test_settings_of_scores_and_cache(pairs: Any, changes: dict[str, Any]) -> None:
-    """What can be switched off."""
-    for ours, theirs in pairs(Settings(budget=60, **changes)).run(stirred(97, 290, 11)):
-        agree(ours, theirs, f"frame {ours.index}")
 
 
 FLOW_ERROR = 0.02
