@@ -15,23 +15,26 @@ from foveate.pipeline.extras import install_command
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.schemes import scheme_of
 
-_S3_OPTIONS: Final = {
-    "use_listings_cache": False,
-    "config_kwargs": {"connect_timeout": 3, "read_timeout": 20, "retries": {"max_attempts": 2}},
-}
+_CONNECTS: Final = 3  # seconds within which a server must take a connection
+_ANSWERS: Final = 20  # seconds that it may be silent
+_ANSWERS_FIRST: Final = 4  # the same for the very first question
+_ATTEMPTS: Final = 2
 _MISSING: Final = {"s3": "s3fs", "s3a": "s3fs"}  # schemes and the package of the extra that speaks them
 _PATTERN: Final = re.compile(r"[*?[]")
 
 
-def file_system(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it. Raises SettingsError where nothing speaks its scheme."""
+def file_system(address: str, first: bool = False) -> tuple[Any, str]:
+    """The file system of an address, and the path in it; ``first``: one that gives up soon.
+
+    Raises SettingsError where nothing speaks the scheme.
+    """
     scheme = scheme_of(address)
     if find_spec("fsspec") is None or (scheme in _MISSING and find_spec("s3fs") is None):
         raise SettingsError(f"{shown(address)}: {scheme}:// needs fsspec and s3fs: {install_command('corpus')}")
     from fsspec.core import url_to_fs
 
     try:
-        files, path = url_to_fs(address, **(_S3_OPTIONS if scheme in _MISSING else {}))
+        files, path = url_to_fs(address, **(_options(first) if scheme in _MISSING else {}))
     except ImportError as error:
         raise SettingsError(f"{shown(address)}: {one_line(error)}") from error
     except ValueError as error:
@@ -39,11 +42,28 @@ def file_system(address: str) -> tuple[Any, str]:
     return files, str(path)
 
 
+def require_answer(address: str) -> None:
+    """Raise SourceError, within 10 s, where no server answers, or it wants other credentials."""
+    files, path = file_system(address, first=True)
+    try:
+        files.exists(path)
+    except Exception as error:  # of any library
+        raise SourceError(f"{shown(address)}: {reason_of(error)}") from error
+
+
+def _options(first: bool) -> dict[str, Any]:
+    """What s3fs is told."""
+    silence, attempts = (_ANSWERS_FIRST, 1) if first else (_ANSWERS, _ATTEMPTS)
+    limits = {"connect_timeout": _CONNECTS, "read_timeout": silence, "retries": {"total_max_attempts": attempts}}
+    return {"use_listings_cache": False, "config_kwargs": limits}
+
+
 def objects_at(address: str, suffixes: frozenset[str]) -> Found:
     """An object, the objects that a pattern matches, or all below a path whose names end as ``suffixes`` say.
 
     Raises SourceError where there is none, or it cannot be listed.
     """
+    require_answer(address)
     files, path = file_system(address)
     begin = _PATTERN.search(path)
     try:

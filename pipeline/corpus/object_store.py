@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import IO
 
-from foveate.pipeline.corpus.buckets import file_system, reason_of
-from foveate.pipeline.errors import SinkError
+from foveate.pipeline.corpus.buckets import file_system, reason_of, require_answer
+from foveate.pipeline.errors import SinkError, SourceError
 from foveate.pipeline.sources.address import shown
 
 
@@ -16,12 +16,17 @@ class ObjectStore:
     """See Store. An object appears when all of it was sent; until then it is a file without a name on this machine."""
 
     def __init__(self, address: str) -> None:
+        self._address = address
         self._shown = shown(address).rstrip("/")
         self._files, path = file_system(address)
         self._root = path.rstrip("/")
 
     def prepare(self) -> None:
-        """See Store: writing the corpus's description will show whether it is allowed."""
+        """See Store: the server answers; writing the corpus's description will show whether that is allowed."""
+        try:
+            require_answer(self._address)
+        except SourceError as error:
+            raise SinkError(str(error)) from error
 
     def sweep(self) -> None:
         """See Store: an unfinished object is never seen."""

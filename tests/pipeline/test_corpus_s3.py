@@ -131,6 +131,15 @@ def test_nobody_answers(bucket: Any, clips: Path, monkeypatch: pytest.MonkeyPatc
             made([clips / "good"], Task("s3://bucket/tokens", SETTINGS), workers=2)
 
 
+def test_a_silent_server(bucket: Any, clips: Path, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent}")
+    s3fs.S3FileSystem.clear_instance_cache()
+    with pytest.raises(SinkError, match="s3://bucket/tokens: "):
+        made([clips / "good"], Task("s3://bucket/tokens", SETTINGS), workers=2)
+    with pytest.raises(SourceError, match="s3://bucket/videos: "):
+        expand(["s3://bucket/videos"], buckets=True)
+
+
 def test_what_speaks_a_scheme_is_missing(clips: Path) -> None:
     with pytest.raises(SettingsError, match="Protocol not known: nowhere"):
         made([clips / "good"], Task("nowhere://bucket/tokens", SETTINGS))
