@@ -45,6 +45,8 @@ def file_system(address: str, first: bool = False) -> tuple[Any, str]:
 def require_answer(address: str) -> None:
     """Raise SourceError, within 10 s, where no server answers, or it wants other credentials."""
     files, path = file_system(address, first=True)
+    if hasattr(files, "retries"):  # of s3fs, beside those of the library below it
+        files.retries = 1
     try:
         files.exists(path)
     except Exception as error:  # of any library

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from foveate.app.console import Console
 from foveate.app.corpus.arguments import corpus_arguments
+from foveate.app.corpus.progress import jobs_shown
 from foveate.app.main import main
 from foveate.pipeline.corpus.folder_store import FolderStore
 from foveate.pipeline.exits import Exit
@@ -140,6 +144,27 @@ def test_an_interruption_goes_on_later(start: Any, long_clip: Path, tmp_path: Pa
     assert process.returncode == 143
     assert b"the same command goes on from here" in err
     assert list((tmp_path / "tokens" / "_parts").iterdir()) == []
+
+
+def test_the_progress_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with jobs_shown(quiet=False) as shown:
+        shown.begin(2)
+        shown.advance(3, failed=1, fps=42.0)
+    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    for row in ("jobs", "0/2", "1/5", "42 fps", "1 failed"):
+        assert row in said
+    before = screen.getvalue()
+    with jobs_shown(quiet=True) as shown:
+        shown.begin(2)
+        shown.advance(0, failed=0, fps=1.0)
+    assert screen.getvalue() == before
 
 
 def test_the_store_may_be_relative() -> None:
