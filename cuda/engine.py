@@ -1,4 +1,4 @@
-"""The CUDA engine: one thread owns the GPU, one graph launch does all of its work on a frame."""
+"""The CUDA engine: one thread owns the GPU, and each frame is one CUDA graph launch."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CudaEngine:
         """Unpack the Selection of each frame while the next one is at work. Holds the device for all three stages."""
         with Device(self._settings.device or 0) as device, device.errors():
             self._open = device, device.stream()
-            memory = Memory(device)  # of what outlasts the sessions
+            memory = Memory(device)  # that outlasts the sessions
             try:
                 if self._settings.allocation.budget_average is not None:
                     self._debt = memory.array("debt", (1,), np.int32, self._open[1])
@@ -100,11 +100,11 @@ class CudaEngine:
                 memory.free()
 
     def _unpacked(self, launched: Iterable[FrameInFlight]) -> Iterator[Any]:
-        """What comes of each frame, a Step or a State, ``_behind`` frames behind what is enqueued."""
+        """The result of each frame, a Step or a State, ``_behind`` frames behind what is enqueued."""
         waiting: deque[FrameInFlight] = deque()
         for flight in launched:
             waiting.append(flight)
-            del flight  # not to be held while waiting for the next one
+            del flight  # so that its memory can be reused while the next one is awaited
             if len(waiting) > self._behind:
                 yield _finish(waiting.popleft())
                 while len(self._sessions) > 1:  # those of earlier formats, now without frames

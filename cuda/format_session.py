@@ -1,4 +1,4 @@
-"""Frames of one size, colour and kind in flight: one at work on the device, one being unpacked on the host."""
+"""Frames of one format in flight: one being processed on the device, one being unpacked on the host."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Kind = tuple[int, int, bool, Colour, Any]
 
 
 class Selector(Protocol):
-    """Where the tokens of frames of one size are chosen, and what the device does for it."""
+    """Chooses the tokens of frames of one size: on the device, or on the host from what the device has computed."""
 
     @property
     def graph_key(self) -> tuple[int, ...] | None:
-        """A graph that was captured with another key is out of date; None: what ``enqueue`` does cannot be captured."""
+        """A graph captured with another key is out of date; None: what ``enqueue`` does cannot be captured."""
 
     def begin(self, frame: AnyFrame, stream: Stream) -> FrameControls:
         """Before the frame's work: take the feedback, and return what the kernels must know of it."""
@@ -42,7 +42,7 @@ class Selector(Protocol):
         """All of the frame's work, from the slot's input record to the copies into ``slot``."""
 
     def enqueue_uncaptured(self, slot: int, stream: Stream) -> None:
-        """What follows it and cannot be captured."""
+        """Further work of the frame, which cannot be captured."""
 
     def finish(self, frame: AnyFrame, slot: int) -> Step | State:
         """What has arrived in ``slot``: the tokens, or what the CPU engine's Cascade chooses them from."""
@@ -93,7 +93,7 @@ class _Slot:
 
 
 class FormatSession:
-    """Everything for frames of one size, colour and kind."""
+    """All device memory and graphs for frames of one format: size, colour and sampling."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class FormatSession:
         stream: Stream,
         selector: Callable[[Device, Pixels, Stream], Selector],
     ) -> None:
-        """For frames such as ``frame``; ``keyframe`` is what the first one is. Raises EngineError."""
+        """For frames of the format of ``frame``, the first of which is a ``keyframe``. Raises EngineError."""
         self.kind = kind_of(frame)
         self._device, self._stream, self._feedback = device, stream, feedback
         self._keyframe = keyframe
@@ -126,7 +126,7 @@ class FormatSession:
             self._releasing = undo.pop_all()
 
     def upload(self, frame: AnyFrame) -> FrameInFlight:
-        """Enqueue the copy of a host frame's planes; of a device frame's, wait on the device until they are there."""
+        """Enqueue the copy of a host frame's planes, or let the stream wait for a device frame's."""
         slot = self._count % SLOTS
         if isinstance(frame, DeviceFrame):
             frame.surface.await_on(self._stream)

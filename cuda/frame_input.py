@@ -12,7 +12,7 @@ from foveate.cuda.state import FRAME_INPUT
 from foveate.pipeline.spec.keyframes import Keyframe
 
 SLOTS: Final = 2
-"""Frames in flight: one at work on the device, one being unpacked on the host."""
+"""Frames in flight: one being processed on the device, one being unpacked on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class InputPlanes:
 
 @dataclass(frozen=True, slots=True)
 class FrameControls:
-    """What feedback makes of a frame; None where there is none."""
+    """How feedback changes the processing of a frame."""
 
-    feedback: bool = False  # some was received since the last frame
+    feedback: bool = False  # whether any was received since the last frame
     budget: int | None = None  # tokens, instead of the settings'
 
 

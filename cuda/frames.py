@@ -1,4 +1,4 @@
-"""Frames on their way into the texture: those that lie on the device already, and those that come from the host."""
+"""Frames in device memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DeviceFrame:
 
     @property
     def pixels(self) -> DeviceArray:
-        """Where they lie."""
+        """The surface's memory."""
         return self.surface.pixels
 
     @property
@@ -60,7 +60,7 @@ class DeviceFrame:
 
     @cached_property
     def _host(self) -> tuple[Plane, Plane, Plane]:
-        """All planes, copied by whichever thread asks."""
+        """All planes, copied on first use."""
         pixels = narrowed(self.surface.download())
         rows, columns = (self.height + 1) // 2, (self.width + 1) // 2
         pairs = pixels[self.chroma_row : self.chroma_row + rows, : 2 * columns]
@@ -68,7 +68,7 @@ class DeviceFrame:
 
     @property
     def planes(self) -> InputPlanes:
-        """Where its planes lie."""
+        """Address and layout of each plane."""
         size = self.pixels.dtype.itemsize
         pitch = self.pixels.shape[1] * size
         chroma = self.pixels.pointer + self.chroma_row * pitch
@@ -83,7 +83,7 @@ AnyFrame = Frame | DeviceFrame
 
 
 def narrowed(samples: NDArray[Any]) -> Plane:
-    """Samples of 8 bits as they are; of those with 16, whose value is in the upper ones, the upper 8, rounded."""
+    """Samples with 8 bits: unchanged, or rounded from 16 bits whose value is in the upper ones (P016)."""
     if samples.dtype == np.uint8:
         return samples
     return np.minimum((samples.astype(np.uint32) + 128) >> 8, 255).astype(np.uint8)

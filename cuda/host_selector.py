@@ -1,6 +1,6 @@
 """Frames whose tokens are chosen on the host: the GPU decodes them and works on their pixels.
 
-The choice is that of the CPU engine's Cascade, so both engines do all that the settings can ask for, and find the same.
+The CPU engine's Cascade chooses them, so the CUDA engine supports every setting, with the same results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foveate.pipeline.settings import Settings
 
 
 class HostSelector:
-    """A format_session.Selector. Of the channels on the Grid, only edge_distance gets into the textures."""
+    """A format_session.Selector. Of the channels on the Grid, only edge_distance is written to the textures."""
 
     def __init__(self, device: Device, pixels: Pixels, plan: StreamPlan, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""
@@ -65,7 +65,7 @@ class HostSelector:
 
 
 def with_device_patches(steps: Iterable[Step], device: Device, settings: Settings) -> Iterator[Step]:
-    """The Steps with their patches on the device as well, and on the host only where they are asked for there."""
+    """The Steps with device copies of their patches, which stay on the host only where requested."""
     lent = PatchesOnDevice(device, settings.allocation.most(settings.rate))
     try:
         for frame, selection in steps:

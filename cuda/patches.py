@@ -1,4 +1,4 @@
-"""Patches that were sampled on the host, brought to the device for other libraries."""
+"""Device copies of patches that were sampled on the host."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _VALUES = PATCH * PATCH * 3  # of a patch
 
 
 class PatchesOnDevice:
-    """Memory on the device for each frame's patches, used again when nobody holds them."""
+    """Pooled device memory for each frame's patches."""
 
     def __init__(self, device: Device, room: int) -> None:
-        """``room`` is for how many tokens it begins; it grows."""
+        """``room``: tokens to allocate for at first; it grows."""
         self._device, self._room = device, room
         self._pool = SurfacePool(device)
-        self._stream = device.stream()  # of its own: the next frame's work need not be waited for
+        self._stream = device.stream()  # so that copies need not wait for the next frame's work
 
     def copy_of(self, patches: NDArray[np.uint8]) -> DeviceTensor:
-        """uint8[K, PATCH, PATCH, 3] as they are, on the device. Raises EngineError where the card is full."""
+        """A device copy of uint8[K, PATCH, PATCH, 3]. Raises EngineError if the device is out of memory."""
         self._room = max(self._room, len(patches))
         surface = self._pool.surface((self._room, _VALUES), patches.dtype)
         surface.await_on(self._stream)
@@ -35,5 +35,5 @@ class PatchesOnDevice:
         return DeviceTensor(surface, patches.shape, self._device.index)
 
     def close(self) -> None:
-        """Let go of what is not in anybody's hands."""
+        """Free what is not in use; the rest follows when it is dropped."""
         self._pool.close()

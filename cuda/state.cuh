@@ -1,4 +1,4 @@
-// What passes between the kernels of one frame, in device memory.
+// Data that the kernels of one frame share, in device memory.
 #pragma once
 
 #include "spec/keyframes.h"
@@ -8,7 +8,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Written by frame_input.py for every frame; the first copy of the frame's graph brings it over.
+// Written by frame_input.py for every frame; its copy is the first node of the frame's graph.
 struct FrameInput {
     const void* planes[3];  // Y, Cb, Cr: first sample of each, in device memory; null chroma: grey
     int pitches[3];         // bytes between rows

@@ -1,4 +1,4 @@
-"""What the pixel kernels leave on the device for the Cascade."""
+"""State of the pixel kernels in device memory, which the Cascade reads."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class PlaneLevels:
 
     @property
     def pointers(self) -> tuple[DeviceArray, list[DeviceArray | None]]:
-        """The base, and levels 1 .. 4, None up to the base, as the kernels take them."""
+        """The base, and levels 1 .. 4, None up to the base: the kernels' structs of a plane."""
         base, *coarse = self.levels
         return base, [*(None for _ in range(TOP_LEVEL - len(coarse))), *coarse]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PixelState:
-    """Pixels, levels and channels of a stream of frames of one size. Everything is rewritten in place, frame by frame.
+    """Pixels, levels and channels of a stream of frames of one size. Everything is updated in place, frame by frame.
 
     On one stream the order of work is enough; nothing here is copied for the Cascade.
     """
@@ -92,7 +92,7 @@ def update_of(
     changed: NDArray[np.uint8],
     written: NDArray[np.uint8],
 ) -> Update:
-    """What the device wrote of ``frame``: FRAME_STATE[1], uint8[tiles] and uint8[tiles], as they were copied."""
+    """The Update of ``frame``, from copies of the device's FRAME_STATE[1], uint8[tiles] and uint8[tiles]."""
     keyframe = KEYFRAMES[int(state["keyframe"][0])]
     tiles = changed.astype(np.bool_), written.astype(np.bool_)
     return Update(frame, geometry, keyframe, *tiles, int(state["noise"][0]))

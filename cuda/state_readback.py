@@ -1,4 +1,4 @@
-"""The device's work handed to the host: what the CPU engine's Cascade reads of a frame, in page-locked memory."""
+"""Copies of what the CPU engine's Cascade reads of a frame, in page-locked memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StateReadback:
         self._slots = [_slot(memory, pixels) for _ in range(SLOTS)]
         self._copies = [_copies(slot, pixels) for slot in self._slots]
         self._last: State | None = None
-        self._moving = False  # whether the last frame's motion was other than zero
+        self._moving = False  # whether the last frame's motion was not zero
 
     @property
     def captures(self) -> bool:
@@ -74,7 +74,7 @@ class StateReadback:
         return self._last
 
     def _grid(self, slot: int) -> dict[str, NDArray[np.float32]]:
-        """The channels that are made of pixels, by name."""
+        """The channels computed from pixels, by name."""
         grid = dict(zip(GRID_CHANNELS, self._slots[slot].channels.copy(), strict=True))
         if self._attributes is None:
             return grid
@@ -93,7 +93,7 @@ def _slot(memory: Memory, pixels: PixelState) -> _Slot:
 
 
 def _copies(slot: _Slot, pixels: PixelState) -> list[tuple[NDArray[Any], DeviceArray]]:
-    """Every array of ``slot``, and the one on the device that it is a copy of."""
+    """Each array of ``slot``, with its source on the device."""
     copies: list[tuple[NDArray[Any], DeviceArray]] = [
         (slot.frame, pixels.frame),
         (slot.changed, pixels.changed),

@@ -1,4 +1,4 @@
-"""The Cascade's device memory: what passes between its kernels, and from frame to frame."""
+"""Device memory of the Cascade: data between its kernels, and from frame to frame."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAPS: Final = tuple(warped.name.lower() for warped in CarriedMap)
 CARRY_THREADS: Final = constants(Path(__file__).with_name("carry.cu"))["THREADS"]
 """Of a block of carry.cu, one for each cell of a unit."""
 
-TURNS: Final = 2  # the maps of the frame before and of this one change places
+TURNS: Final = 2  # double buffers: the previous frame's maps and this one's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class UpperArrays:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """All of it. Grid arrays are row-major over the cells; units and nodes are in the order of cascade.cuh."""
+    """All arrays. Grid arrays are row-major over the cells; units and nodes are in the order of cascade.cuh."""
 
     choice: DeviceArray  # CHOICE, shape ()
     feedback: DeviceArray  # int32[1]: whether any was received since the last frame
@@ -111,7 +111,7 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
 
 
 def _allocate_upper(memory: Memory, pixels: PixelState, settings: Settings, stream: Stream) -> UpperArrays:
-    """A third of what the roots need, so they are there whether a budget asks for them or not. Raises EngineError."""
+    """Always allocated, as they take a third of what the roots need. Raises EngineError."""
     merge, geometry = settings.allocation.merge, pixels.geometry
     grid, top = grid_of(geometry, merge), geometry.top(1, merge)
     roots, blocks = int(grid["roots"]), blocks_of(grid, CARRY_THREADS)

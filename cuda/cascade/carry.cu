@@ -102,7 +102,7 @@ __device__ inline Cell cell_of(const Carry& p, int thread)
     return cell;
 }
 
-// Where the cell's content was; unchanged cells rest.
+// Where the cell's content was in the previous frame; unchanged cells have not moved.
 __device__ inline void follow(const Carry& p, const Cell& cell, float* dx, float* dy, float* confidence)
 {
     *dx = *dy = 0.0f;
@@ -143,7 +143,7 @@ __device__ inline Warped warp_cell(const Carry& p, const FrameState& frame, int 
     return warped;
 }
 
-// What this cell's maps are for the next frame.
+// The cell's maps as the next frame finds them.
 __device__ inline void remember(const Carry& p, int to, const Cell& cell, Warped warped, float score, float saliency)
 {
     p.attention_before[cell.index] = warped.maps[ATTENTION];
@@ -374,7 +374,7 @@ __device__ inline float further_error(const Carry& p, const Cell& cell, int leve
     return (float)(CELL * CELL) * ((squares[0] + CHROMA_WEIGHT * squares[1]) + CHROMA_WEIGHT * squares[2]);
 }
 
-// The sum of `values`, [count], over the tree that they are the lowest nodes of; known to thread 0. Spoils them.
+// The sum of `values`, [count], over the tree that they are the lowest nodes of; known to thread 0. Overwrites them.
 __device__ inline float tree_sum(float* values, int count)
 {
     for (; count > 1; count /= 4) {

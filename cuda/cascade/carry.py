@@ -1,4 +1,4 @@
-"""Carrying the maps along the flow, scoring the cells, weighting their errors: launch of carry.cu."""
+"""Temporal maps warped along the flow, scores, and weighted errors: launch of carry.cu."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEVER, _ALWAYS, _WITH_GAZE = range(3)
 
 
 class Carry:
-    """Brings maps, scores and costs up to this frame."""
+    """Updates maps, scores and costs."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ _NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.settles
 
 
 class _QueryResult(NamedTuple):
-    """What the host knows of the queries to a frame."""
+    """Outcome of the queries for one frame."""
 
     participates: bool = False  # whether there is a participation
     extras: Mapping[str, Any] = MappingProxyType({})  # for the record
@@ -169,16 +169,16 @@ class Cascade:
         self._query_results[slot] = _QueryResult(participation is not None, query.extras(self._frame_feedback))
 
     def fetch(self, slot: int, stream: Stream) -> None:
-        """Enqueue the copy of the frame's record, and of what else was asked for, into slot 0 or 1."""
+        """Enqueue the copies of the frame's record and of requested maps and patches into ``slot``."""
         self._readback.fetch(slot, stream)
         self._maps.fetch(slot, stream)
 
     def export_patches(self, slot: int, stream: Stream) -> None:
-        """Enqueue the copy of what the Selection hands out on the device, behind ``fetch``; not captured."""
+        """Enqueue the copy of the patches that the Selection exports, after ``fetch``; not captured."""
         self._readback.export_patches(slot, stream)
 
     def selection(self, frame: AnyFrame, slot: int) -> Selection:
-        """The Selection of ``frame``, whose record has arrived in ``slot``. Nothing of it lies in the slot any more."""
+        """The Selection of ``frame``, whose copies have arrived in ``slot``. It refers to nothing in the slot."""
         (count, changed, keyframe, recomputed, _, _, price, debt, turn), columns = self._readback.record(slot)
         x, y, age, score, information, perspective, participation, lod, fresh = columns
         query, geometry = self._query_results.get(slot, _NO_QUERY), self._pixels.geometry
@@ -237,14 +237,14 @@ class Cascade:
         return self._memory.report()
 
     def free(self) -> None:
-        """Give all memory back. Nothing enqueued may still run."""
+        """Free all memory. Nothing enqueued may still run."""
         if self.device_query is not None:
             self.device_query.close()
         self._readback.free()
         self._memory.free()
 
     def _set_budget(self, budget: int) -> None:
-        """Let tokens be as coarse as the budget asks."""
+        """Set the LOD of the coarsest tokens, which small budgets need."""
         if budget == self._budget:
             return
         self._budget = budget

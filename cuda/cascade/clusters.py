@@ -54,5 +54,5 @@ class Clusters:
         )
 
     def enqueue(self, stream: Stream) -> None:
-        """On keyframes only; behind Carry, and before the strategy ends the frame."""
+        """On keyframes only; after Carry, and before the strategy concludes the frame."""
         self._kernel.launch(stream, self._kernel.cluster, self._parameters)

@@ -66,8 +66,8 @@ __device__ inline int block_least(int value, int* partial)
     return least;
 }
 
-// The tokens that say the same as token `index`, itself the first: bit i stands for token index + i. 0 where an earlier
-// one of its group says so already.
+// The tokens that equal token `index`, itself the first: bit i stands for token index + i. 0 if an earlier one of its
+// group equals it.
 __device__ inline int repeats_of(const Emit& p, const Token& token, int index)
 {
     if (p.grid.merge == 1) return 1;
@@ -234,7 +234,7 @@ template <int UPPER, int CUBIC> __device__ inline void paint(const Emit& p, cons
     }
 }
 
-// The cells of which the reader now holds something, and the tiles whose error has to be found anew.
+// Marks the cells that the reader has seen now, and the tiles whose error has to be recomputed.
 template <int UPPER> __device__ inline void mark(const Emit& p, const Token& token)
 {
     const Grid& grid = p.grid;

@@ -1,4 +1,4 @@
-"""What is known of each token, the reader's picture, and the tokens' pixels: launch of emit.cu."""
+"""Scores and ages of tokens, the reader's picture, and the tokens' pixels: launch of emit.cu."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SLICES = 8  # blocks that paint one token
 
 
 class Emit:
-    """Finishes the tokens that a strategy chose."""
+    """Completes the tokens that a strategy has chosen."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Emit:
         )
 
     def resize(self, most: int, patches: DeviceArray | None) -> None:
-        """Be ready for ``most`` tokens. ``patches`` is uint8[most, 16, 16, 3]; None where no pixels are asked for."""
+        """Set the capacity to ``most`` tokens. ``patches`` is uint8[most, 16, 16, 3]; None if no pixels are wanted."""
         self._blocks = most, self._blocks[1]
         for name, offset in offsets(most).items():
             self._parameters["columns"][name] = self._record + offset

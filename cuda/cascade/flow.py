@@ -1,4 +1,4 @@
-"""Where the content of the changed cells was one frame earlier: launch of flow.cu."""
+"""Optical flow of the changed cells: launch of flow.cu."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import CacheSettings
 
-_BLOCKS_PER_PROCESSOR = 16  # more would only take turns
+_BLOCKS_PER_PROCESSOR = 16  # more would not run at the same time
 
 
 class FlowSearch:
@@ -39,5 +39,5 @@ class FlowSearch:
         )
 
     def enqueue(self, stream: Stream) -> None:
-        """Between the picture that Carry kept and this one."""
+        """Search between the previous picture, which Carry stores, and this one."""
         self._kernel.launch(stream, self._blocks, self._parameters)

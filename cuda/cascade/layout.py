@@ -1,4 +1,4 @@
-"""The structs that the Cascade's kernels share, as they are declared in the CUDA source."""
+"""Structs that the Cascade's kernels share, read from the CUDA source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The maps over the Grid that a Selection hands out: which device arrays hold them, and how they are read."""
+"""The maps of a Selection: which device arrays hold them, and their copies on the host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MADE_FROM = {"boundary": "cluster_id"} | dict.fromkeys(("x", "y", *_COLOURS), "
 
 
 class Maps:
-    """Copies the maps that the settings ask for to the host, into one of two slots."""
+    """Copies the requested maps to the host, into one of two slots."""
 
     def __init__(
         self, memory: Memory, pixels: PixelState, arrays: Arrays, settings: Settings, device_query: DeviceQuery | None

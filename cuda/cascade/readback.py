@@ -1,4 +1,4 @@
-"""What leaves the device of each frame: the record of its tokens, and their pixels where they are asked for."""
+"""Copies of each frame's tokens to the host, and of their pixels where requested."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 class Readback:
-    """Has room for ``room`` tokens. Copies to the host go into one of two slots."""
+    """Copies to the host, each into one of two slots, for up to ``room`` tokens."""
 
     def __init__(self, device: Device, memory: Memory, arrays: Arrays, settings: Settings, stream: Stream) -> None:
         """Raises EngineError where the card is full."""
@@ -41,14 +41,14 @@ class Readback:
         self.room = 0
         self.patches: DeviceArray | None = None  # uint8[room, PATCH, PATCH, 3]
         self._records: list[NDArray[np.uint8]] = []
-        self._columns: list[tuple[np.dtype[Any], int]] = []  # kinds, and where they begin in a record
+        self._columns: list[tuple[np.dtype[Any], int]] = []  # dtypes, and offsets in a record
         self._sampled: list[NDArray[np.uint8]] = []
         self.make_room(settings.allocation.most(settings.rate), stream)
 
     def make_room(self, budget: int, stream: Stream) -> bool:
-        """Room for ``budget`` tokens, or all that the picture can have; True if there was less, and memory has moved.
+        """Make room for ``budget`` tokens, or for all that the picture can have; True if memory was reallocated.
 
-        What has been copied into the slots stays there. Waits for ``stream``.
+        The slots keep their contents. Waits for ``stream``.
         """
         wanted = min(budget, self._arrays.tokens.shape[0])
         if wanted <= self.room:
@@ -63,7 +63,7 @@ class Readback:
         return True
 
     def _make_records(self, before: int) -> None:
-        """Records for ``room`` tokens, which take over those for ``before`` tokens."""
+        """Allocate records for ``room`` tokens, and copy the contents of those for ``before`` tokens."""
         old, size = self._records, record_size(self.room)
         self._records = [self._memory.pinned((size,), np.uint8) for _ in range(SLOTS)]
         here, there = offsets(self.room), offsets(before)
@@ -90,7 +90,7 @@ class Readback:
             driver.memcpy_dtoh_async(self._sampled[slot], self.patches.pointer, stream)
 
     def export_patches(self, slot: int, stream: Stream) -> None:
-        """Enqueue the copy of what stays on the device; this cannot be captured, for each frame has its own memory."""
+        """Enqueue the copy of the patches into memory of the frame's own; so it cannot be captured."""
         if self._pool is None or self.patches is None:
             return
         surface = self._pool.surface((self.room, _VALUES), self.patches.dtype)
@@ -109,12 +109,12 @@ class Readback:
         return self._sampled[slot][:count].copy() if self._on_host else None
 
     def device_patches(self, slot: int, count: int) -> DeviceTensor | None:
-        """The patches that were lent, the same."""
+        """The device copy of the patches: uint8[count, PATCH, PATCH, 3]."""
         surface, self._surfaces[slot] = self._surfaces[slot], None
         return None if surface is None else DeviceTensor(surface, (count, PATCH, PATCH, 3), self._device.index)
 
     def free(self) -> None:
-        """Let go of what is not in anybody's hands."""
+        """Free what is not in use; the rest follows when it is dropped."""
         self._surfaces = [None] * SLOTS
         if self._pool is not None:
             self._pool.close()

@@ -1,5 +1,5 @@
-// How wrong the reader's picture is, per cell, where it was painted or where the texture was written since; and how
-// wrong tokens of each LOD left it.
+// Error of the reader's picture per cell, where it was painted or the texture was written since; and the residual error
+// after tokens of each LOD.
 //
 // One block of 256 threads per tile, four samples per thread. Sums of squares are whole numbers, so the result equals
 // pipeline/cpu/reader.py bit for bit. A frame that begins a new scene empties the reader's picture.

@@ -1,4 +1,4 @@
-"""How wrong the reader's picture is: launch of reader.cu."""
+"""Errors of the reader's picture: launch of reader.cu."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foveate.pipeline.settings import ChangeSettings
 
 
 class Compare:
-    """Brings ``reader.error`` and ``reader.residual`` up to date; the CPU's is pipeline.cpu.reader.Reader.compare."""
+    """Updates ``reader.error`` and ``reader.residual``; the CPU's is pipeline.cpu.reader.Reader.compare."""
 
     def __init__(
         self, device: Device, pixels: PixelState, arrays: Arrays, reader: ReaderArrays, change: ChangeSettings

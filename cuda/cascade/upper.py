@@ -19,7 +19,7 @@ _PLANES = 3  # a block each
 
 
 class UpperLevels:
-    """Made anew for each frame, behind Carry; the CPU's are pipeline.cpu.upper."""
+    """Recomputed for each frame, after Carry; the CPU's are pipeline.cpu.upper."""
 
     def __init__(self, device: Device, pixels: PixelState, upper: UpperArrays, carry: Carry, merge: int) -> None:
         self._carry = carry

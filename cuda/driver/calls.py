@@ -1,7 +1,7 @@
-"""Driver calls that return at once, made while holding the interpreter's lock.
+"""Driver calls that do not block, made while holding the interpreter's lock (GIL).
 
-The bindings let go of that lock around every call. Where several threads work, each of them then has to queue for it
-again, which takes far longer than the few microseconds of the call itself. Waiting is not for this module.
+The bindings release it around every call. Where several threads work, each of them then has to queue for it
+again, which takes far longer than the few microseconds of the call itself. Blocking calls do not belong here.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ class Calls:
         _check(self._launch(graph, stream))
 
     def record(self, event: int, stream: int) -> None:
-        """Let ``event`` be reached once what is on ``stream`` now is done."""
+        """Record ``event`` behind all work that is on ``stream`` now."""
         _check(self._record(event, stream))
 
     def reached(self, event: int) -> bool:
-        """Whether what was recorded last is done."""
+        """Whether all work before the last ``record`` is done."""
         code = self._query(event)
         if code != _NOT_READY:
             _check(code)
         return bool(code == 0)
 
     def wait(self, stream: int, event: int) -> None:
-        """Let what comes next on ``stream`` wait for ``event``."""
+        """Make work that is enqueued on ``stream`` later wait for ``event``."""
         _check(self._wait(stream, event, 0))
 
     def copy(self, target: int, source: int, size: int, stream: int) -> None:
@@ -62,12 +62,12 @@ class Calls:
 
 @cache
 def calls() -> Calls:
-    """The driver's functions, loaded when first asked for."""
+    """The driver's functions, loaded on first use."""
     return Calls()
 
 
 class Event:
-    """A mark on a stream that can be waited for: without time, and asleep. Freed by its owner."""
+    """A CUDA event without timing, on which the host waits without spinning. Freed by its owner."""
 
     def __init__(self) -> None:
         from cuda.bindings import driver
@@ -82,7 +82,7 @@ class Event:
         self._calls.record(self.handle, stream)
 
     def await_it(self) -> None:
-        """Wait on the host. Where it is reached already, without letting go of the interpreter's lock."""
+        """Block the host until it is reached; if it is already, without releasing the interpreter's lock."""
         if not self._calls.reached(self.handle):
             checked(self._driver.cuEventSynchronize(self._event))
 

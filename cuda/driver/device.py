@@ -24,9 +24,9 @@ _DRIVER = Path("/dev/nvidiactl")
 
 
 def checked(answer: tuple[Any, ...]) -> Any:
-    """What a call of cuda.bindings gives beside its error code: nothing, one value, or a tuple of them.
+    """What a call of cuda.bindings returns beside its error code: nothing, one value, or a tuple.
 
-    Raises EngineError with the driver's own name for what went wrong.
+    Raises EngineError with the driver's name of the error.
     """
     code, *values = answer
     if int(code):
@@ -35,7 +35,7 @@ def checked(answer: tuple[Any, ...]) -> Any:
 
 
 def gpu_problem() -> str | None:
-    """Why there is no GPU to compute on, in one line without a full stop; None where there is one."""
+    """Why no GPU can be used, in one line without a full stop; None if one can."""
     for name in _PACKAGES:
         try:
             importlib.import_module(name)
@@ -70,7 +70,7 @@ def gpu_count() -> int:
 
 
 def gpu_expected() -> bool:
-    """True where there is a sign of an NVIDIA GPU, its driver or its package for it, and none is hidden."""
+    """True if an NVIDIA driver or pycuda is installed, and GPUs are not hidden by CUDA_VISIBLE_DEVICES."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return False
     return _DRIVER.exists() or importlib.util.find_spec("pycuda") is not None
@@ -81,7 +81,7 @@ _kept: set[int] = set()  # GPUs whose primary context this process keeps until i
 
 
 def _keep_primary(index: int) -> tuple[Any, ...]:
-    """Making a context takes longer than a second of video; so it is made once."""
+    """Retain the primary context for good: creating one takes longer than processing a second of video."""
     from cuda.bindings import driver
 
     if index in _kept:
@@ -123,7 +123,7 @@ class Device:
         self._streams: list[Stream] = []
 
     def stream(self) -> Stream:
-        """A new stream, which lives as long as the device is held."""
+        """A new stream, valid until the device is closed."""
         stream = self._driver.Stream(_NON_BLOCKING)
         self._streams.append(stream)
         return stream
@@ -134,7 +134,7 @@ class Device:
         return int(checked(importlib.import_module("cuda.bindings.driver").cuCtxGetCurrent()))
 
     def event(self) -> Any:
-        """A new pycuda.driver.Event, with time."""
+        """A new pycuda.driver.Event, with timing."""
         return self._driver.Event()
 
     def memory(self) -> tuple[int, int]:
@@ -152,7 +152,7 @@ class Device:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn the driver's errors into EngineErrors of one line."""
+        """Turn pycuda's errors into EngineErrors of one line."""
         try:
             yield
         except self._driver.Error as error:
@@ -179,7 +179,7 @@ class Device:
 
 @contextmanager
 def borrowed(context: int) -> Iterator[None]:
-    """Make a context (see ``context_handle``) current for a moment, in a thread that does not own the GPU."""
+    """Make a context (see ``context_handle``) current in a thread that does not own the GPU."""
     from cuda.bindings import driver
 
     checked(driver.cuCtxPushCurrent(context))
@@ -190,7 +190,7 @@ def borrowed(context: int) -> Iterator[None]:
 
 
 def release_thread() -> None:
-    """Let go of the context, whoever still holds it in this thread: PyCUDA ends the process if a thread does not."""
+    """Pop every context of this thread: PyCUDA aborts the process if a thread ends with one."""
     driver = importlib.import_module("pycuda.driver")
     _held.holds, _held.context = 0, None
     with suppress(driver.Error):

@@ -1,4 +1,4 @@
-"""Work captured once and replayed with one launch."""
+"""CUDA graphs: work captured once, and replayed with one launch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def no_capture() -> AbstractContextManager[None]:
 
 
 class Graph:
-    """What ``enqueue`` put on a stream, replayed as often as wanted. Addresses and parameters stay as captured."""
+    """A captured CUDA graph of what ``enqueue`` does. Addresses and kernel parameters stay as captured."""
 
     def __init__(self, stream: Stream, enqueue: Callable[[Stream], None]) -> None:
         """Capture. ``enqueue`` must neither allocate nor wait. Raises EngineError."""
@@ -97,7 +97,7 @@ class Graph:
 
 
 def captured(stream: Stream, enqueue: Callable[[Stream], None]) -> Graph | None:
-    """A Graph; None where another library's call in another thread spoilt the capture: it can be tried again."""
+    """A Graph; None if another thread's call into the driver invalidated the capture, which can be tried again."""
     driver_error: type[Exception] = importlib.import_module("pycuda.driver").Error
     try:
         return Graph(stream, enqueue)

@@ -15,7 +15,7 @@ from foveate.pipeline.errors import EngineError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceArray:
-    """A contiguous, row-major array in device memory. Its rows lie side by side, without padding."""
+    """A contiguous, row-major array in device memory, without padding between rows."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class DeviceArray:
         return DeviceArray(f"{self.name}[{index}]", self.shape[1:], self.dtype, self.pointer + index * step)
 
     def upload(self, values: NDArray[Any], stream: Stream) -> None:
-        """Copy ``values`` here, and wait. Raises ValueError for another shape or dtype."""
+        """Copy ``values`` here, and wait for it. Raises ValueError for another shape or dtype."""
         if values.shape != self.shape or values.dtype != self.dtype:
             raise ValueError(f"{self.name} takes {self.dtype}{self.shape}, got {values.dtype}{values.shape}")
         from pycuda import driver
@@ -44,7 +44,7 @@ class DeviceArray:
         stream.synchronize()
 
     def copy_from(self, pinned: NDArray[Any], stream: Stream) -> None:
-        """Enqueue a copy of a page-locked array of the same size, which must stay as it is until then."""
+        """Enqueue a copy of a page-locked array of the same size, which must not change until it is done."""
         from pycuda import driver
 
         driver.memcpy_htod_async(self.pointer, pinned.reshape(-1), stream)
@@ -67,7 +67,7 @@ class DeviceArray:
 
 @dataclass(slots=True)
 class Memory:
-    """Everything that one owner has allocated."""
+    """The device and page-locked memory of one owner."""
 
     device: Device
     _blocks: list[tuple[str, int, Any]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Memory:
         return array
 
     def pinned(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """A page-locked array on the host, zeroed. Raises EngineError where the system grants no more."""
+        """A page-locked array on the host, zeroed. Raises EngineError if the system refuses."""
         from pycuda import driver
 
         try:
@@ -97,7 +97,7 @@ class Memory:
         return tuple((name, size) for name, size, _ in self._blocks)
 
     def free(self) -> None:
-        """Give everything back. No work that uses it may still run."""
+        """Free everything. No work that uses it may still run."""
         while self._blocks:
             self._blocks.pop()[2].free()
         while self._pinned:
@@ -116,7 +116,7 @@ class Memory:
 
 
 def out_of_memory(device: Device, name: str, size: int) -> str:
-    """The one line for an allocation that failed."""
+    """The message for an allocation that failed."""
     free, total = (amount / 2**20 for amount in device.memory())
     return (
         f"{device.name} has no room for {name}: {size / 2**20:.0f} MiB wanted, {free:.0f} of {total:.0f} MiB free; "

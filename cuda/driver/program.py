@@ -80,7 +80,7 @@ def _compile(path: Path, source: bytes, architecture: str) -> bytes:
 
 
 def _keep(place: Path, cubin: bytes) -> None:
-    """Write whole or not at all; a folder that cannot be written only costs time at the next start."""
+    """Write atomically. A cache that cannot be written only makes the next start slower."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=place.parent)
@@ -92,10 +92,10 @@ def _keep(place: Path, cubin: bytes) -> None:
 
 
 class Program:
-    """The kernels of one ``.cu`` file, loaded into the current context once for all that ask for it, for good."""
+    """The kernels of one ``.cu`` file, loaded into the current context once and shared."""
 
     def __init__(self, path: Path, architecture: str) -> None:
-        """Compile and load, where that has not been done yet. Raises EngineError."""
+        """Compile and load, unless that is done already. Raises EngineError."""
         from cuda.bindings import driver
 
         self._driver = driver
@@ -127,7 +127,7 @@ class Kernel:
 
         self._function = function
         self.threads = threads
-        """In a block; where a launch says otherwise, the most."""
+        """Threads of a block, unless a launch says fewer."""
         width = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
         self.cluster = int(checked(driver.cuFuncGetAttribute(width, function))) or 1
         """Blocks of a thread block cluster, where the kernel declares one; else 1. The grid is a multiple of it."""

@@ -16,7 +16,7 @@ from foveate.pipeline.spec.headers import headers
 Layouts = Mapping[str, np.dtype[Any]]
 
 ROOM = Path(__file__).resolve().parent.parent
-"""The folder that includes are found in, besides the source's own."""
+"""Include folder, besides the source's own."""
 
 _POINTER = np.dtype(np.uint64)
 _KINDS: dict[str, np.dtype[Any]] = {
@@ -55,7 +55,7 @@ def layouts(source: Path) -> Layouts:
 
 
 def constants(source: Path) -> Mapping[str, int]:
-    """The whole numbers that a ``.cu`` file and what it includes name by ``const int NAME = NUMBER;``."""
+    """The constants ``const int NAME = NUMBER;`` of a ``.cu`` file and of what it includes."""
     text = "\n".join(_texts(source, {}, headers("cuda")))
     return {name: int(value) for name, value in _CONSTANT.findall(text)}
 
@@ -103,7 +103,7 @@ def _fields(body: str, kinds: Layouts, extents: Mapping[str, int]) -> Iterator[t
 
 
 def _plain(value: Any) -> Any:
-    """What NumPy can put into a field."""
+    """``value`` as NumPy can assign it to a field."""
     if isinstance(value, list | tuple):
         return type(value)(_plain(item) for item in value)
     if isinstance(value, DeviceArray):

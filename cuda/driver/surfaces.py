@@ -1,4 +1,4 @@
-"""Device memory that decoded pictures live in, returned when nobody holds the picture any more, in whichever thread."""
+"""Pooled device memory for decoded pictures, returned by whichever thread drops the last reference."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 
 
 class Surface:
-    """Room for one picture; goes back to its pool when the last reference to it ends.
+    """Memory for one picture, returned to its pool with the last reference.
 
-    Its pixels are there once ``ready`` is reached, which a stream can be made to wait for.
+    Its pixels are valid once the event ``ready`` is reached.
     """
 
     def __init__(self, pool: SurfacePool, pixels: DeviceArray, ready: int) -> None:
@@ -35,7 +35,7 @@ class Surface:
         calls.record(self.ready, handle)
 
     def await_on(self, stream: Stream) -> None:
-        """What comes next on ``stream`` waits for the pixels."""
+        """Make work that is enqueued on ``stream`` later wait for the pixels."""
         self._pool.calls.wait(stream.handle, self.ready)
 
     def await_before(self, stream: int) -> None:
@@ -44,7 +44,7 @@ class Surface:
             self._pool.calls.wait(stream, self.ready)
 
     def release_behind(self, stream: int) -> None:
-        """What fills it next, after ``await_on``, will wait for what is on ``stream`` now. From any thread."""
+        """Make the next use of the memory wait for what is on ``stream`` now. From any thread."""
         with borrowed(self._pool.context):
             self._pool.calls.wait(stream, self.ready)
             self._pool.calls.record(self.ready, stream)
@@ -65,7 +65,7 @@ class Surface:
 
 
 class SurfacePool:
-    """Surfaces of any shape; as many as are in use at once, which the channels of the pipeline bound.
+    """Surfaces of any shape; as many as are in use at once, which the pipeline's queues bound.
 
     The process keeps the context, so a picture may outlive the threads that work on the GPU.
     """
@@ -77,7 +77,7 @@ class SurfacePool:
         self.calls = calls()
         self._device = device
         self.context = device.context_handle
-        self._lock = threading.RLock()  # a picture may end in the midst of anything
+        self._lock = threading.RLock()  # reentrant: garbage collection may return a surface at any point
         self._free: list[tuple[DeviceArray, int]] = []
         self._closed = False
 
@@ -110,7 +110,7 @@ class SurfacePool:
                 self._release()
 
     def close(self) -> None:
-        """Release what is not in use; the rest follows when it is no longer. Safe to call twice."""
+        """Free what is not in use, and the rest as soon as it is returned. Safe to call twice."""
         with self._lock:
             if not self._closed:
                 self._closed = True

@@ -1,4 +1,4 @@
-"""Arrays that stay on the device while other libraries use them: DLPack 0.8 (dmlc), struct DLManagedTensor."""
+"""Device arrays for other libraries, without a copy: DLPack 0.8 (dmlc), struct DLManagedTensor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from foveate.cuda.driver.surfaces import Surface
 
 _CUDA: Final = 2  # kDLCUDA
 _UNSIGNED: Final = 1  # kDLUInt
-_LEGACY: Final = 1  # CU_STREAM_LEGACY, which is meant where a consumer names no stream
-_NONE: Final = -1  # the consumer takes care of the order itself
+_LEGACY: Final = 1  # CU_STREAM_LEGACY: the default where a consumer names no stream
+_NONE: Final = -1  # no synchronization: the consumer's own concern
 _NAME: Final = b"dltensor"
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -48,7 +48,7 @@ class _Managed(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Export:
-    """What a consumer holds: kept from the export until it calls the deleter."""
+    """What an exported tensor refers to, kept until the consumer calls the deleter."""
 
     managed: _Managed
     shape: ctypes.Array[ctypes.c_int64]
@@ -60,12 +60,12 @@ _exports: dict[int, _Export] = {}  # by the address of ``managed``
 
 
 class DeviceTensor:
-    """uint8 of any shape, row-major, on the device; the memory is used again when nobody holds it."""
+    """uint8 of any shape, row-major, on the device. The memory is reused when nothing refers to it."""
 
     dtype: Final = np.dtype(np.uint8)
 
     def __init__(self, surface: Surface, shape: tuple[int, ...], gpu: int) -> None:
-        """The first values of ``surface``, which is filled, or being filled."""
+        """The first values of ``surface``, whose copy is enqueued."""
         self.shape = shape
         self._surface = surface
         self._gpu = gpu
@@ -137,7 +137,7 @@ def _capsule(address: int) -> Any:
 @cache
 def _python() -> tuple[Callable[..., Any], Any, Any]:
     """Makes capsules; and what is called when one is dropped. A consumer renames the one that it has taken over."""
-    api = ctypes.PyDLL(None)  # not ctypes.pythonapi, whose functions others may have declared in another way
+    api = ctypes.PyDLL(None)  # not ctypes.pythonapi, on which other modules may set other signatures
     new, valid, pointer = api.PyCapsule_New, api.PyCapsule_IsValid, api.PyCapsule_GetPointer
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     valid.restype, valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)

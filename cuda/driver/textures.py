@@ -72,7 +72,7 @@ class Texture:
         reading.filterMode = driver.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
         reading.mipmapFilterMode = driver.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
         reading.flags = _NORMALISED
-        reading.maxAnisotropy = 1  # levels are named, so there is no slant to follow
+        reading.maxAnisotropy = 1  # fetches name their level, so anisotropy has no use
         reading.maxMipmapLevelClamp = float(self.levels - 1)
         return checked(driver.cuTexObjectCreate(resource, reading, None))
 

@@ -4,8 +4,8 @@
 // plane exceeds the threshold (integer sums, so exact); a block of the picture that its edge cuts counts with the edge
 // repeated. The block that finishes last decides what kind of frame this is. Order of `dirty` is arbitrary.
 //
-// The threshold is at least so many times the noise: the lower quartile, over the top left 8x8 pixels of each tile, of
-// what they differ by from the frame before. It counts from the next frame on. Equals pipeline/cpu/noise.py.
+// The threshold is at least a multiple of the noise: the lower quartile, over the top left 8x8 pixels of each tile, of
+// what they differ by from the frame before. It applies from the next frame on. Equals pipeline/cpu/noise.py.
 #include "pixels/input.cuh"
 #include "spec/change.h"
 #include "spec/geometry.h"

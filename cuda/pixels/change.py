@@ -1,4 +1,4 @@
-"""Which tiles changed, and what kind of frame it is: checks and launch of change.cu."""
+"""Changed tiles and keyframes: launch of change.cu."""
 
 from __future__ import annotations
 

@@ -78,5 +78,5 @@ class LocalChannels:
         self._parameters = parameters
 
     def enqueue(self, stream: Stream) -> None:
-        """Bring edges, edges_inverted, highpass, lowpass and saliency up to date."""
+        """Update edges, edges_inverted, highpass, lowpass and saliency."""
         self._kernel.launch(stream, self._tiles, self._parameters)

@@ -11,7 +11,7 @@ from foveate.pipeline.cpu.pyramid import EDGE_CELL
 
 
 class EdgeDistance:
-    """Brings the channel edge_distance up to date; the CPU's is pipeline.native.edge_distance."""
+    """Updates the channel edge_distance; the CPU's is pipeline.native.edge_distance."""
 
     def __init__(self, device: Device, state: PixelState) -> None:
         rows, columns = state.geometry.grid

@@ -16,7 +16,7 @@ _FROM = {"boundary": "cluster_id"}
 
 
 class GridLayers:
-    """Brings the Grid's channels into the stack's last level, once the Cascade has them."""
+    """Writes the Grid's channels to the stack's last level, after the Cascade."""
 
     def __init__(
         self,
@@ -26,9 +26,9 @@ class GridLayers:
         channels: Mapping[str, DeviceArray],
         turn: int,
     ) -> None:
-        """``channels`` are float32[grid], or float32[2, grid] of which the one at the int32 ``turn`` points to counts.
+        """``channels`` are float32[grid], or float32[2, grid] of which the int32 at ``turn`` says which one is current.
 
-        Channels that are not there are zero; layers that hold none that are there are written now, once.
+        Missing channels are zero; layers with missing channels alone are written now, once.
         """
         rows, columns = state.geometry.grid
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)

@@ -36,7 +36,7 @@ __device__ inline u32 four_samples(const FrameInput& in, int y, int x, int heigh
     return packed;
 }
 
-// The same for rows y and y + 4; both are on their way before either is waited for.
+// The same for rows y and y + 4, with both loads in flight at once.
 template <int PLANE>
 __device__ inline void four_samples_twice(const FrameInput& in, int y, int x, int height, int width, u32 out[2])
 {

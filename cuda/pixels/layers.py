@@ -11,11 +11,11 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 
-_BLOCKS_PER_PROCESSOR = 3  # more do not fit, for their registers
+_BLOCKS_PER_PROCESSOR = 3  # as many as fit, by their registers
 
 
 class Layers:
-    """Brings the textures up to date where LocalChannels found that anything has changed."""
+    """Updates the textures in the tiles that LocalChannels lists."""
 
     def __init__(self, device: Device, state: PixelState, parameters: NDArray[np.void]) -> None:
         """``parameters`` as ``channels.channel_parameters`` makes them."""
@@ -25,5 +25,5 @@ class Layers:
         self._parameters = parameters
 
     def enqueue(self, stream: Stream) -> None:
-        """Behind LocalChannels. Nothing else reads or writes what this does: it may run beside the Cascade."""
+        """After LocalChannels. The Cascade reads nothing of it, so that both may run at the same time."""
         self._kernel.launch(stream, self._blocks, self._parameters)

@@ -1,4 +1,4 @@
-"""How wrong each cell is when it is shown at a level: launch of leaf_errors.cu."""
+"""Error of each cell when shown at a level: launch of leaf_errors.cu."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class LeafErrors:
         )
 
     def enqueue(self, stream: Stream) -> None:
-        """Bring ``errors`` up to date, behind Write."""
+        """Update ``errors``, after Write."""
         self._kernel.launch(stream, self._tiles, self._parameters)

@@ -10,16 +10,16 @@ from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.cpu.stack import gains_of
 
-_BLOCKS_PER_PROCESSOR = 8  # more would only take turns
+_BLOCKS_PER_PROCESSOR = 8  # more would not run at the same time
 
 
 class Write:
-    """Writes what Change found."""
+    """Writes the tiles that Change lists."""
 
     def __init__(
         self, device: Device, state: PixelState, frame: DeviceArray, analysis_level: int, moved: DeviceArray
     ) -> None:
-        """``frame`` is the FrameInput on the device; ``moved`` float32 at the analysis level, where motion is left."""
+        """``frame`` is the FrameInput on the device; ``moved`` float32 at the analysis level, receives the motion."""
         geometry = state.geometry
         rows, columns = geometry.tiles
         self._blocks = min(rows * columns, _BLOCKS_PER_PROCESSOR * device.processors)

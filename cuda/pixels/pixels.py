@@ -1,4 +1,4 @@
-"""Everything that happens to pixels: owns what the texture holds, and enqueues one frame's work on it."""
+"""The Pyramid stage on the device: pixels, levels, channels and textures."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Pixels:
     def enqueue(self, slot: int, stream: Stream) -> None:
         """Compare the frame in ``slot``, write what changed, and rebuild what the Cascade reads.
 
-        The textures follow with ``layers.enqueue``, behind this on the same stream or beside the Cascade on another.
+        The textures follow with ``layers.enqueue``, after this on the same stream, or beside the Cascade on another.
         """
         self.input.upload(slot, stream)
         for step in self.steps:
@@ -84,7 +84,7 @@ class Pixels:
 
 
 def pixel_bytes(geometry: Geometry, analysis_level: int) -> int:
-    """About what Pixels will allocate, in bytes of device memory."""
+    """Approximate device memory of a Pixels, in bytes."""
     rows, columns = geometry.level(0)
     planes = 3 * rows * columns * 3  # each with levels in float32
     stack = texture_bytes(geometry.level(analysis_level), LAYERS, stack_levels(analysis_level))
@@ -92,7 +92,7 @@ def pixel_bytes(geometry: Geometry, analysis_level: int) -> int:
 
 
 def _check_room(device: Device, geometry: Geometry, analysis_level: int) -> None:
-    """Raise EngineError before anything is taken, where it would not fit."""
+    """Raise EngineError before anything is allocated, if it would not fit."""
     wanted = pixel_bytes(geometry, analysis_level)
     if wanted > device.memory()[0]:
         name = f"a picture of {geometry.width}x{geometry.height} with channels at level {analysis_level}"

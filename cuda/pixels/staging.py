@@ -1,4 +1,4 @@
-"""Host frames on the device: only the tiles in which a frame differs from the one before cross the bus."""
+"""Upload of host frames: only the tiles that differ from the previous frame are copied."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from foveate.pipeline.native.change import changed_tiles, copy_tiles
 
 _ALIGNMENT: Final = 16  # bytes that rows are padded to, so that four samples are read at once
 _WHOLE: Final = 0.5
-"""Share of tiles from which on the whole frame is copied: the bus carries it faster in one piece."""
+"""Share of differing tiles above which the whole frame is copied: one large transfer is faster."""
 
 
 class Staging:
-    """The frame as it is on the host now, staged on the device; and page-locked memory for frames on their way."""
+    """A device copy of the latest host frame, and page-locked memory for the frames in flight."""
 
     def __init__(self, device: Device, memory: Memory, frame: Frame, stream: Stream) -> None:
-        """For frames of the kind of ``frame``."""
+        """For frames of the format of ``frame``."""
         geometry, halved = Geometry(frame.width, frame.height), int(frame.subsampled)
         whole = frame.height, frame.width
         chroma = (frame.height + halved) >> halved, (frame.width + halved) >> halved
@@ -61,11 +61,11 @@ class Staging:
         return self._colour if len(planes) == 3 else self._grey
 
     def _differing(self, planes: tuple[Plane, ...]) -> Mask:
-        """bool[tiles]: those that are staged otherwise; all of them where most are."""
+        """bool[tiles]: those that differ from the device copy; all of them if most do."""
         if len(self._before) != len(planes):
             return np.ones(self._tiles, np.bool_)
         now, before, sides = planes, self._before, self._sides
-        if len(planes) == 1:  # grey is compared thrice
+        if len(planes) == 1:  # the comparison takes three planes
             now, before, sides = planes * 3, before * 3, (TILE,) * 3
         mask = changed_tiles(now, before, [side // 4 for side in sides], 0.0, self._tiles)
         if mask.mean() > _WHOLE:
