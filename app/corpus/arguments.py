@@ -21,7 +21,8 @@ from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.sources.address import is_network
 
 _SHARD: Final = re.compile(r"(\d{1,9})/(\d{1,9})")
-_MOST_WORKERS: Final = 10_000
+_MOST_WORKERS: Final = 256  # processes, each with two pipes
+_MOST_ACTORS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,13 @@ def corpus_arguments(arguments: Sequence[str], console: Console) -> CorpusArgume
 def _manner(parsed: object) -> Manner:
     known = {name: getattr(parsed, name) for name in ("workers", "limit", "retry", "shard", "ray", "ray_gpus", "debug")}
     if known["workers"] is not None:
-        check_count("workers", known["workers"], 0, _MOST_WORKERS)
+        check_count("workers", known["workers"], 0, _MOST_WORKERS if known["ray"] is None else _MOST_ACTORS)
     limit = None if known["limit"] is None else seconds_in(known["limit"], "--limit")
     if limit is not None and known["workers"] == 0 and known["ray"] is None:
         raise SettingsError("--limit needs workers that can be stopped; leave out --workers 0")
     if known["ray_gpus"] and known["ray"] is None:
         raise SettingsError("--ray-gpus needs --ray ADDRESS")
-    if not 0 <= known["ray_gpus"] <= _MOST_WORKERS:
+    if not 0 <= known["ray_gpus"] <= _MOST_ACTORS:
         raise SettingsError(f"--ray-gpus must be 0 or more, got {known['ray_gpus']:g}")
     workers = known["workers"] if known["ray"] is None else known["workers"] or None
     return Manner(

@@ -83,7 +83,7 @@ class ProcessWorker:
 
     def _line(self) -> bytes | None:
         """The next line that it wrote, None where there is none yet. Raises WorkerLostError."""
-        while not self._lines and select.select([self.news], [], [], 0)[0]:
+        while not self._lines and _have_news([self.news], 0.0):
             chunk = os.read(self.news, _CHUNK)
             if not chunk:
                 raise WorkerLostError(self._ending())
@@ -119,7 +119,15 @@ class ProcessExecutor:
     def wait(self, workers: Sequence[Worker], seconds: float) -> None:
         """See Executor."""
         news = [worker.news for worker in workers if isinstance(worker, ProcessWorker) and worker.news >= 0]
-        select.select(news, [], [], seconds)
+        _have_news(news, seconds)
+
+
+def _have_news(descriptors: Sequence[int], seconds: float) -> bool:
+    """Wait until one of the pipes can be read, or the time is over. Returns whether one can."""
+    poll = select.poll()  # unlike select() for descriptors of any number
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(1000 * seconds))
 
 
 def visible_devices() -> list[str]:

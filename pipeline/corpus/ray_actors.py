@@ -9,11 +9,13 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from types import TracebackType
@@ -115,7 +117,8 @@ class RayExecutor:
         import ray
 
         try:
-            ray.init(address=address, namespace=_NAMESPACE, logging_level=logging.ERROR, log_to_driver=False)
+            with _handlers_kept():
+                ray.init(address=address, namespace=_NAMESPACE, logging_level=logging.ERROR, log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise EngineError(f"--ray {shown(address)}: {one_line(error)}") from error
         self._ray, self._gpus = ray, gpus
@@ -148,6 +151,17 @@ class RayExecutor:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self._ray.shutdown()
+
+
+@contextlib.contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Keep this process's handler of SIGTERM, which Ray replaces by its own."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _require_ray(address: str) -> None:
