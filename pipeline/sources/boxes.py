@@ -75,8 +75,16 @@ def track_crop(file: BinaryIO, size: int, track: int) -> Crop | None:
 
 
 def track_number(file: BinaryIO, track: Box) -> int | None:
-    """The number of a track, as its header tells (8.3.2)."""
-    header = next(inside(file, track.start, track.stop, b"tkhd"), None)
+    """The number of a track, from its header (8.3.2); None where there is none."""
+    return header_number(file, track, b"tkhd")
+
+
+def header_number(file: BinaryIO, parent: Box, *kinds: bytes) -> int | None:
+    """The number behind the two times of a header box, which have 32 bits each or, in version 1, 64 bits.
+
+    ``kinds`` lead from ``parent`` to the header; None where there is none.
+    """
+    header = next(inside(file, parent.start, parent.stop, *kinds), None)
     if header is None:
         return None
     data = content(file, header)

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from foveate.pipeline.sources.boxes import Box, content, inside, track_number
+from foveate.pipeline.sources.boxes import Box, content, header_number, inside, track_number
 
 _PLAIN: Final = 1.0
 _ENTRIES: Final = (">IiI", ">QqI")  # by version: duration, media time, rate as 16.16 fixed point
@@ -95,24 +95,16 @@ def rewritten_edits(file: BinaryIO, size: int) -> dict[int, Rewritten]:
     movie = next(inside(file, 0, size, b"moov"), None)
     if movie is None:
         return found
-    scale = _time_scale(file, movie, b"mvhd")
+    scale = header_number(file, movie, b"mvhd")  # ticks per second (8.2.2)
     for track in inside(file, movie.start, movie.stop, b"trak"):
         place = next(inside(file, track.start, track.stop, b"edts", b"elst"), None)
-        number, own = track_number(file, track), _time_scale(file, track, b"mdia", b"mdhd")
+        number, own = track_number(file, track), header_number(file, track, b"mdia", b"mdhd")
         if place is None or place.stop - place.start > _LARGEST or number is None or not scale or not own:
             continue
         edits, version = _parse(content(file, place))
         if not _is_followed(edits):
             found[number] = _rewritten(place, edits, version, scale, own)
     return found
-
-
-def _time_scale(file: BinaryIO, parent: Box, *kinds: bytes) -> int:
-    """Ticks per second of a movie or track, from its header (8.2.2, 8.4.2); 0 where there is none."""
-    header = next(inside(file, parent.start, parent.stop, *kinds), None)
-    data = b"" if header is None else content(file, header)
-    at = 20 if data[:1] == b"\1" else 12
-    return int.from_bytes(data[at : at + 4], "big")
 
 
 def _parse(data: bytes) -> tuple[list[Edit], int]:
