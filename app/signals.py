@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, TypeVar
 
 from foveate.pipeline.exits import SIGNALLED
@@ -44,9 +44,7 @@ class Interruption:
                     self._previous[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

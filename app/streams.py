@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Protocol, Self
 
 from foveate.pipeline.frames import Damage
@@ -19,6 +18,4 @@ class SelectionStream(Protocol):
 
     def __iter__(self) -> Iterator[Selection]: ...
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import IO, Literal, NamedTuple, Self, TypeGuard, Unpack
 
 from foveate.pipeline.async_iteration import AsyncIteration
@@ -292,17 +291,13 @@ class Stream(StreamControls):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._async_iteration.end(self)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def cancel(self) -> None:

@@ -20,6 +20,14 @@ from foveate.pipeline.timing import StageReport
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture
+def picture(tmp_path: Path) -> str:
+    """A grey picture of 64x48 pixels."""
+    file = tmp_path / "grey.pgm"
+    file.write_bytes(b"P5 64 48 255\n" + bytes(range(256)) * 12)
+    return str(file)
+
+
 def selection(index: int, tokens: int = 3) -> Selection:
     """One frame's tokens: all alike."""
     whole, part = np.zeros(tokens, np.int32), np.full(tokens, 0.5, np.float32)

@@ -46,13 +46,6 @@ def _python(value: str) -> Any:
     return int(value) if value.lstrip("-").isdigit() else float(value)
 
 
-@pytest.fixture
-def picture(tmp_path: Path) -> str:
-    file = tmp_path / "grey.pgm"
-    file.write_bytes(b"P5 64 48 255\n" + bytes(range(256)) * 12)
-    return str(file)
-
-
 def _said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     code = main([*arguments, "--quiet", "--engine", "cpu"])
     return code, capsys.readouterr().err

@@ -24,6 +24,7 @@ from foveate.app.live.group import end_workers
 from foveate.app.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks import read_shards
+from tests.waiting import wait_for
 
 QUICK = ("--stall-timeout", "0.8", "--connect-timeout", "3", "--budget", "40")
 
@@ -32,13 +33,6 @@ def records(path: Path) -> list[dict[str, Any]]:
     header, *rest = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert header["foveate"]
     return rest
-
-
-def wait_for(condition: Any, seconds: float = 20.0) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.05)
 
 
 def test_for_a_time(foveate: Any, rtsp: Any, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,13 +22,7 @@ from foveate.app.live.processes import ProcessGroup
 from foveate.app.live.report import Report
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.settings import Settings
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 25.0) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+from tests.waiting import wait_for
 
 
 def records(path: Path) -> list[dict[str, Any]]:

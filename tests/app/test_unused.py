@@ -12,13 +12,6 @@ import pytest
 from foveate.app.main import main
 
 
-@pytest.fixture
-def picture(tmp_path: Path) -> str:
-    file = tmp_path / "grey.pgm"
-    file.write_bytes(b"P5 64 48 255\n" + bytes(range(256)) * 12)
-    return str(file)
-
-
 @pytest.mark.parametrize(
     ("flags", "outputs", "told"),
     [

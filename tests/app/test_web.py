@@ -21,6 +21,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, sync_playwright
 
+from tests.waiting import wait_for
+
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TOKEN = "a-long-token-0123"
 REFUSED = re.compile("status of (401|422)")
@@ -107,13 +109,6 @@ def page() -> Iterator[Page]:
         yield made
         browser.close()
     assert said == []
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 15.0) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.05)
 
 
 def waiting(page: Page, condition: Callable[[], Any]) -> None:
