@@ -79,15 +79,22 @@ class Crew:
     def run(self, jobs: Sequence[Job]) -> None:
         """Do all jobs, in their order. Raises what ``follow`` raises, and WorkerLostError where no worker can begin."""
         self._queue.extend(jobs)
-        places = [self._hired(number) for number in range(min(self.workers, len(jobs)))]
+        places: list[_Place] = []
         try:
             while self._queue or any(place.job for place in places):
+                self._hire_for_queue(places)
                 self._wait(places)
                 for number, place in enumerate(places):
                     places[number] = self._look_after(place)
         finally:
             for place in places:
                 place.worker.stop()
+
+    def _hire_for_queue(self, places: list[_Place]) -> None:
+        """More workers, while there are jobs that no idle one is there for: jobs may follow from others."""
+        idle = sum(place.job is None for place in places)
+        for _ in range(min(self.workers - len(places), len(self._queue) - idle)):
+            places.append(self._hired(len(places)))
 
     def _hired(self, number: int) -> _Place:
         return _Place(number, self.executor.hire(number))
