@@ -15,9 +15,9 @@ from foveate.cuda.driver.structs import constants
 from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import CELL, TOP_LEVEL
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.spec.carried_maps import CarriedMap
+from foveate.pipeline.spec.warped_maps import WarpedMap
 
-MAPS: Final = tuple(warped.name.lower() for warped in CarriedMap)
+MAPS: Final = tuple(warped.name.lower() for warped in WarpedMap)
 """Names of the warped maps, in their order. ``since`` holds int32: frames since the cell was computed."""
 
 CARRY_THREADS: Final = constants(Path(__file__).with_name("carry.cu"))["THREADS"]

@@ -5,13 +5,13 @@
 // Results equal pipeline/cascade/scores.py, cache.py and token_age.py bit for bit, given the same flow and channels,
 // except that a map warped between cells may differ in its last bits.
 #include "picture.cuh"
-#include "spec/carried_maps.h"
 #include "spec/errors.h"
 #include "spec/local_channels.h"
 #include "spec/memory.h"
 #include "spec/query_prior.h"
 #include "spec/score.h"
 #include "spec/tokens.h"
+#include "spec/warped_maps.h"
 
 const int MAPS = SINCE + 1;
 const int LINEAR_MAPS = CLUSTER_ID;  // the maps before this one are averaged; the others hold identities and counts

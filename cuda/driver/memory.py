@@ -88,7 +88,7 @@ class Memory:
         try:
             array: NDArray[Any] = driver.pagelocked_zeros(shape, np.dtype(dtype))
         except driver.Error:
-            raise EngineError(f"the system grants no pinned memory for {shape} of {np.dtype(dtype)}") from None
+            raise EngineError(f"no page-locked host memory could be allocated for {np.dtype(dtype)}{list(shape)}") from None
         self._pinned.append(array)
         return array
 

@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 
-class CarriedMap(IntEnum):
+class WarpedMap(IntEnum):
     """Their order. Warping averages those before CLUSTER_ID; the others hold identities and counts."""
 
     PREV_RELEVANCE = 0
