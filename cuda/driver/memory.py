@@ -88,7 +88,9 @@ class Memory:
         try:
             array: NDArray[Any] = driver.pagelocked_zeros(shape, np.dtype(dtype))
         except driver.Error:
-            raise EngineError(f"no page-locked host memory could be allocated for {np.dtype(dtype)}{list(shape)}") from None
+            raise EngineError(
+                f"no page-locked host memory could be allocated for {np.dtype(dtype)}{list(shape)}"
+            ) from None
         self._pinned.append(array)
         return array
 

@@ -89,7 +89,7 @@ class DeviceTensor:
         """
         device = options.get("dl_device")
         if options.get("copy") or device not in (None, self.__dlpack_device__()):
-            raise ValueError(f"the tensor is handed out as it is, on GPU {self._gpu}; got {options}")
+            raise ValueError(f"the tensor is exported without a copy, on GPU {self._gpu}; got {options}")
         handle = None if stream == _NONE else _LEGACY if stream is None else stream
         if handle is not None:
             self._surface.await_before(handle)
