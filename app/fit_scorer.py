@@ -35,13 +35,13 @@ def fit(
         raise SettingsError(f"--out {out!r} must end in .toml")
     table = read_training_data(Path(name) for name in files)
     learned = fit_scorer(table, ridge)
-    said = _said(table, learned)
+    said = _comment(table, learned)
     write_whole(Path(out), lambda part: write_scorer(part, learned.scorer, said))
     print(said, file=standard_error(), flush=True)
     return Exit.DONE
 
 
-def _said(table: Table, learned: FittedScorer) -> str:
+def _comment(table: Table, learned: FittedScorer) -> str:
     frames = len(set(table.frame.tolist()))
     lines = [f"fitted on {len(table.attention)} tokens of {frames} frames, {len(table.channels)} channels"]
     if learned.correlation is not None:

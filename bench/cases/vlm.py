@@ -108,7 +108,7 @@ def _answer(
         if not inputs:
             raise SourceError(f"{question.video} has no frame in the part that question {question.name!r} is about")
         begin = time.perf_counter()
-        said = _said(reader, inputs, question.prompt, most)
+        said = _greedy_answer(reader, inputs, question.prompt, most)
         seconds = time.perf_counter() - begin
         letter = question.letter_in(said)
         known.add({
@@ -119,7 +119,7 @@ def _answer(
     return len(missing)
 
 
-def _said(reader: Reader, inputs: Sequence[Any], prompt: str, most: int) -> str:
+def _greedy_answer(reader: Reader, inputs: Sequence[Any], prompt: str, most: int) -> str:
     """The answer by greedy decoding. Raises ModelError if the prompt is too long or memory runs out."""
     try:
         return reader.ask(inputs, prompt, max_new_tokens=most, do_sample=False)

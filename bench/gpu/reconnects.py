@@ -49,7 +49,7 @@ def gpu_reconnects(
         camera_clip(Path(file), clip, (width, height), _FRAMES, 30)
         record["samples"] = _watch(device, clip, Settings(engine=engine, live=_PATIENT), times)
     for sample in record["samples"]:
-        standard_error().print(f"{sample['connections']:6} connections: {_told(sample)}")
+        standard_error().print(f"{sample['connections']:6} connections: {_summary(sample)}")
     early, last = record["samples"][_SAMPLES // 5], record["samples"][-1]
     record["growth_mib"] = {name: last[name] - early[name] for name in last if name.endswith("_mib")}
     hand_out(record, out)
@@ -73,7 +73,7 @@ def _watch(device: Device | None, clip: Path, settings: Settings, times: int) ->
     return samples
 
 
-def _told(sample: dict[str, float]) -> str:
+def _summary(sample: dict[str, float]) -> str:
     return ", ".join(f"{name.removesuffix('_mib')} {value:.1f} MiB" for name, value in sample.items() if "_mib" in name)
 
 
