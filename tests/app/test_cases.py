@@ -121,7 +121,7 @@ def test_a_truncated_file_gives_what_it_holds(
         ("missing.mp4", "no such"),
         ("B1_zero.mp4", "empty"),
         ("B1_text.mp4", ""),
-        ("B1_dir.mp4", "director"),
+        ("B1_dir.mp4", "a folder without a video"),
         ("B1_nomoov.mp4", ""),
         ("B2_audio.m4a", "no video stream"),
         ("B5_cover.mp3", "no video stream"),
