@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
+from typing import Any
 
 from foveate.cuda.cascade.cascade import Cascade
-from foveate.cuda.cascade.layout import CHOICE
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.frame_input import FrameControls
 from foveate.cuda.frames import AnyFrame
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.pixels import Pixels
 from foveate.pipeline.selection import Step
-
-_TURN: Final = np.dtype(np.int32).itemsize * (CHOICE.names or ()).index("turn")  # its place in CHOICE
 
 
 class DeviceSelector:
@@ -30,8 +25,7 @@ class DeviceSelector:
         self._pixels, self._cascade = pixels, cascade
         self._textures, self._early, self._errors = (device.stream() for _ in range(3))
         self._reached = device.event()
-        turn = cascade.turn.pointer + _TURN
-        self._grid_layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), turn)
+        self._grid_layers = GridLayers(device, pixels.state, pixels.stack, cascade.channels(), cascade.turn)
 
     @property
     def steps(self) -> tuple[Any, ...]:

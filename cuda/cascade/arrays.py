@@ -8,7 +8,16 @@ from typing import Final
 
 import numpy as np
 
-from foveate.cuda.cascade.layout import CHOICE, HEADER, TOKEN, blocks_of, grid_of, record_size, units_of, upper_size
+from foveate.cuda.cascade.layout import (
+    CASCADE_STATE,
+    HEADER,
+    TOKEN,
+    blocks_of,
+    grid_of,
+    record_size,
+    units_of,
+    upper_size,
+)
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.structs import constants
@@ -40,7 +49,7 @@ class UpperArrays:
 class Arrays:
     """All arrays. Grid arrays are row-major over the cells; units and nodes are in the order of cascade.cuh."""
 
-    choice: DeviceArray  # CHOICE, shape ()
+    cascade: DeviceArray  # CASCADE_STATE, shape ()
     feedback: DeviceArray  # int32[1]: whether any was received since the last frame
     has_gaze: DeviceArray  # int32[1]: 0 where there is no gaze
     maps: DeviceArray  # float32[maps, turns, grid]
@@ -83,7 +92,7 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
 
     record = memory.array("record", (record_size(most),), np.uint8, stream)
     return Arrays(
-        choice=memory.array("choice", (), CHOICE, stream),
+        cascade=memory.array("cascade state", (), CASCADE_STATE, stream),
         feedback=memory.array("feedback", (1,), np.int32, stream),
         has_gaze=memory.array("has gaze", (1,), np.int32, stream),
         maps=floats("warped maps", len(MAPS), TURNS, *grid),

@@ -33,24 +33,24 @@ __device__ inline int sum_before(int value, int* partial)
 // What ends a frame's allocation, whatever the strategy.
 struct Conclusion {
     FrameState* frame;
-    Choice* choice;
+    CascadeState* cascade;
     Header* header;
     const int* feedback;  // 1: some was received since the last frame
     int settles;  // an unchanged frame gets the same Selection again: 0 never, 1 always, 2 where there are no tokens
 };
 
-// By one thread, when nothing of this frame reads the Choice any more. `in_debt`: tokens were too expensive for
+// By one thread, when nothing of this frame reads the CascadeState any more. `in_debt`: tokens were too expensive for
 // this frame, so that the next one may get some even where it is unchanged.
 __device__ inline void conclude(const Conclusion& p, int count, int price, int debt, int in_debt)
 {
     const FrameState& frame = *p.frame;
-    int turn = 1 - p.choice->turn;
-    Header header = {count, frame.changed_count, frame.keyframe, p.choice->recomputed, 0, frame.number, price, debt,
+    int turn = 1 - p.cascade->turn;
+    Header header = {count, frame.changed_count, frame.keyframe, p.cascade->recomputed, 0, frame.number, price, debt,
                      turn};
     *p.header = header;
-    p.choice->recomputed = 0;
-    p.choice->price = price;
-    p.choice->turn = turn;
+    p.cascade->recomputed = 0;
+    p.cascade->price = price;
+    p.cascade->turn = turn;
     int quiet = !frame.dirty_count && !*p.feedback && !in_debt;
     p.frame->settled = quiet && (p.settles == 1 || (p.settles == 2 && count == 0));
 }

@@ -21,7 +21,7 @@ const int SUM_THREADS = 1024;
 
 struct Carry {
     const FrameState* frame;
-    Choice* choice;
+    CascadeState* cascade;
     const u8* changed;    // [tiles]
     const float* fine;    // luma of the flow level, now
     const float* coarse;  // luma of level 4, now
@@ -253,7 +253,7 @@ __device__ inline float error_of(const Carry& p, const Cell& cell, int level, fl
 // Updates one cell and returns the weights of its errors.
 __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, const Cell& cell, int* valid)
 {
-    int from = p.choice->turn, anew = frame.new_scene || cell.changed;
+    int from = p.cascade->turn, anew = frame.new_scene || cell.changed;
     const float* channel = p.channels + cell.index;
     if (anew) p.pending[cell.index] = 1;
     p.age[cell.index] = anew ? 0 : p.age[cell.index] + 1;
@@ -338,7 +338,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     int recomputed = __syncthreads_count(cell.inside && !valid);
     if (threadIdx.x < units) p.kept[blockIdx.x * units + threadIdx.x] = products[0][threadIdx.x];
     write_costs(p, products, units);
-    if (threadIdx.x == 0 && recomputed) atomicAdd(&p.choice->recomputed, recomputed);
+    if (threadIdx.x == 0 && recomputed) atomicAdd(&p.cascade->recomputed, recomputed);
 }
 
 // A plane's samples of a level from TOP_LEVEL on.

@@ -41,7 +41,7 @@ class Carry:
         self._parameters = program.parameters(
             "Carry",
             frame=pixels.frame,
-            choice=arrays.choice,
+            cascade=arrays.cascade,
             changed=pixels.changed,
             fine=luma.level(cache.flow_level),
             coarse=luma.level(TOP_LEVEL),

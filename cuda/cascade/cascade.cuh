@@ -14,7 +14,7 @@ const int WARP = 32;
 const int PAINTED = 0x80;  // bit of what the reader has seen of a cell: since the last comparison
 
 // The Cascade's own memory between kernels and frames.
-struct Choice {
+struct CascadeState {
     int low, step;   // the next round tries the prices low, low + step, ...
     int ticket;      // blocks of a round that have counted
     int turn;        // which half of the warped maps was written last

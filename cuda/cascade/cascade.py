@@ -14,7 +14,7 @@ from foveate.cuda.cascade.carry import Carry
 from foveate.cuda.cascade.clusters import Clusters
 from foveate.cuda.cascade.emit import Emit
 from foveate.cuda.cascade.flow import FlowSearch
-from foveate.cuda.cascade.layout import CONCLUSION
+from foveate.cuda.cascade.layout import CONCLUSION, TURN_OFFSET
 from foveate.cuda.cascade.maps import Maps
 from foveate.cuda.cascade.rate_distortion import RateDistortion
 from foveate.cuda.cascade.readback import Readback
@@ -228,9 +228,9 @@ class Cascade:
         return self._arrays.flow
 
     @property
-    def turn(self) -> DeviceArray:
-        """CHOICE, whose ``turn`` says which half of ``channels`` with two turns is this frame's."""
-        return self._arrays.choice
+    def turn(self) -> int:
+        """Address of an int32 on the device: which of the two maps of a channel with two is this frame's."""
+        return self._arrays.cascade.pointer + TURN_OFFSET
 
     def report(self) -> tuple[tuple[str, int], ...]:
         """Names and sizes in bytes of what was allocated."""
@@ -277,7 +277,7 @@ class Cascade:
 def _conclusion(pixels: PixelState, arrays: Arrays, settles: int) -> NDArray[np.void]:
     """The struct Conclusion."""
     conclusion = np.zeros((), CONCLUSION)
-    conclusion["frame"], conclusion["choice"] = pixels.frame.pointer, arrays.choice.pointer
+    conclusion["frame"], conclusion["cascade"] = pixels.frame.pointer, arrays.cascade.pointer
     conclusion["header"], conclusion["feedback"] = arrays.header.pointer, arrays.feedback.pointer
     conclusion["settles"] = settles
     return conclusion

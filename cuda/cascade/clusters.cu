@@ -19,7 +19,7 @@ const int BLOCKS = 1;
 
 struct Clusters {
     const FrameState* frame;
-    const Choice* choice;
+    const CascadeState* cascade;
     const float* colours[3];  // Y, Cb, Cr of each cell, 8-bit units
     float* features;          // [FEATURES][cells]
     float* distance[2];       // [cells], by turn: to the centroid, / half the diagonal
@@ -191,7 +191,7 @@ extern "C" __global__ void TOGETHER __launch_bounds__(THREADS) clusters(const __
 {
     __shared__ Centres centres;
     if (!p.frame->keyframe) return;
-    int cells = p.rows * p.columns, turn = 1 - p.choice->turn, share = (cells + BLOCKS - 1) / BLOCKS;
+    int cells = p.rows * p.columns, turn = 1 - p.cascade->turn, share = (cells + BLOCKS - 1) / BLOCKS;
     int begin = min((int)blockIdx.x * share, cells), end = min(begin + share, cells);
     float* label = p.label[turn];
     for (int cell = begin + threadIdx.x; cell < end; cell += THREADS) {

@@ -36,7 +36,7 @@ class Clusters:
         self._parameters = program.parameters(
             "Clusters",
             frame=pixels.frame,
-            choice=arrays.choice,
+            cascade=arrays.cascade,
             colours=pixels.colours,
             features=memory.array("features", (5, rows, columns), np.float32, stream),
             distance=maps["cluster_distance"],

@@ -17,7 +17,7 @@ const int NEVER = 0x7fffffff;
 
 struct Emit {
     const FrameState* frame;
-    const Choice* choice;
+    const CascadeState* cascade;
     Header* header;
     Columns columns;
     const Token* tokens;
@@ -114,7 +114,7 @@ template <int UPPER> __device__ inline void describe(const Emit& p, const Token&
                 fresh |= p.pending[cell];
             }
             p.pending[cell] = 0;
-            p.fixation[p.choice->turn][cell] += FIXATING * exp2f(-2.0f * (float)token.lod);
+            p.fixation[p.cascade->turn][cell] += FIXATING * exp2f(-2.0f * (float)token.lod);
         }
     for (int i = 0; i < 3; i++) mean[i] = block_total(mean[i], sums);
     if (p.participation) mean[3] = block_total(mean[3], sums);

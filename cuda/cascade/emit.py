@@ -41,7 +41,7 @@ class Emit:
         self._parameters = program.parameters(
             "Emit",
             frame=pixels.frame,
-            choice=arrays.choice,
+            cascade=arrays.cascade,
             header=arrays.header,
             columns=np.zeros((), COLUMNS),
             tokens=arrays.tokens,

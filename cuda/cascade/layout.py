@@ -14,7 +14,8 @@ from foveate.pipeline.geometry import CELL, ROOT, TOP_LEVEL, Geometry
 
 _STRUCTS: Final = layouts(Path(__file__).with_name("block.cuh"))
 
-CHOICE: Final = _STRUCTS["Choice"]
+CASCADE_STATE: Final = _STRUCTS["CascadeState"]
+TURN_OFFSET: Final = np.dtype(np.int32).itemsize * (CASCADE_STATE.names or ()).index("turn")  # bytes
 HEADER: Final = _STRUCTS["Header"]
 TOKEN: Final = _STRUCTS["Token"]
 COLUMNS: Final = _STRUCTS["Columns"]

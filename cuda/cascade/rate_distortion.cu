@@ -611,25 +611,25 @@ __device__ __forceinline__ void round_of(const Allocate& p)
 {
     __shared__ int partial[WARP];
     __shared__ int last;
-    Choice* choice = p.conclusion.choice;
+    CascadeState* cascade = p.conclusion.cascade;
     if (p.conclusion.frame->unchanged) return;
-    int low = p.round ? choice->low : p.start, step = p.round ? choice->step : p.step, counts[TRIED];
+    int low = p.round ? cascade->low : p.start, step = p.round ? cascade->step : p.step, counts[TRIED];
     float price[TRIED];
     for (int i = 0; i < TRIED; i++) price[i] = p.prices[min(low + (TRIED * (int)blockIdx.x + i) * step, p.last)];
     count_tokens(p, price, counts, partial);
     if (threadIdx.x == 0) {
         for (int i = 0; i < TRIED; i++) p.counts[TRIED * blockIdx.x + i] = counts[i];
         __threadfence();
-        last = atomicAdd(&choice->ticket, 1) == (int)gridDim.x - 1;
+        last = atomicAdd(&cascade->ticket, 1) == (int)gridDim.x - 1;
     }
     __syncthreads();
     if (!last) return;
     __threadfence();
     int fits = too_low(p, partial), chosen = min(low + fits * step, p.last);
     if (threadIdx.x == 0) {
-        choice->ticket = 0;
-        choice->low = fits ? min(low + (fits - 1) * step, p.last) + 1 : chosen;
-        choice->step = fits ? 1 : 0;
+        cascade->ticket = 0;
+        cascade->low = fits ? min(low + (fits - 1) * step, p.last) + 1 : chosen;
+        cascade->step = fits ? 1 : 0;
     }
     if (p.round) finish(p, chosen, __ldcg(p.counts + fits), partial);
 }
