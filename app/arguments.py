@@ -1,4 +1,4 @@
-"""What the user typed, checked, as plain objects."""
+"""The command line of ``foveate run``, parsed and checked."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RunArguments:
     out_dir: str | None = None
 
     def named(self, name: str) -> RunArguments:
-        """The same for the video ``name``, which stands in each output for {}; in the folder for outputs."""
+        """The same for one video: in each output {} becomes ``name``, and files go to the folder for outputs."""
 
         def place(output: str) -> str:
             if output == STANDARD_OUTPUT:
@@ -79,7 +79,7 @@ class RunArguments:
 
 
 def run_arguments(arguments: Sequence[str]) -> RunArguments:
-    """Parse what follows ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
+    """Parse the arguments of ``foveate run``. Raises SettingsError; SystemExit(0) after printing the help."""
     parsed, settings = parsed_settings(run_flags, arguments, "run")
     if not parsed.addresses:
         raise SettingsError("SOURCE is missing; see foveate run --help")
@@ -104,7 +104,7 @@ def run_arguments(arguments: Sequence[str]) -> RunArguments:
 
 
 def _sheet(parsed: Any, frames: int | None) -> Sheet | None:
-    """The picture that is asked for, of a source of which at most ``frames`` are read."""
+    """The channel picture to draw, of a source of which at most ``frames`` are read."""
     layout = load_layout(parsed.layout)
     check_count("show-frame", parsed.show_frame, 0, MOST_FRAMES - 1)
     if parsed.show_channels is None:
@@ -117,7 +117,7 @@ def _sheet(parsed: Any, frames: int | None) -> Sheet | None:
 
 
 def _showing(settings: Settings, sheet: Sheet, *, alone: bool) -> Settings:
-    """The settings with the maps that the sheet shows; ``alone``: with no frame behind it."""
+    """The settings with the maps that the sheet shows; ``alone``: no frame after it is needed."""
     tree = settings.model_dump()
     tree["maps"] = tuple(dict.fromkeys((*settings.maps, *sheet.layout, "score")))
     if alone:
@@ -131,7 +131,7 @@ def _showing(settings: Settings, sheet: Sheet, *, alone: bool) -> Settings:
 def parsed_settings(
     flags: Callable[[Settings], type[Any]], arguments: Sequence[str], command: str
 ) -> tuple[Any, Settings]:
-    """What follows ``foveate <command>``, as an instance of ``flags(preset)``, and the Settings in it.
+    """The arguments of ``foveate <command>`` as an instance of ``flags(preset)``, and the Settings in it.
 
     Raises as run_arguments does.
     """
@@ -183,7 +183,7 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
 
 
 def _asked_of_tyro(target: Callable[..., Any], arguments: Sequence[str], command: str) -> tuple[Any, str]:
-    """What tyro makes of the arguments, and the box in which it says what is wrong with them, or else nothing."""
+    """What tyro makes of the arguments, and the box with its error message, empty if there is none."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -195,12 +195,12 @@ def _asked_of_tyro(target: Callable[..., Any], arguments: Sequence[str], command
 
 
 def _parameters(target: Callable[..., Any]) -> list[str]:
-    """The flags that a function's parameters are."""
+    """The flags of a function's parameters."""
     return ["--" + name.replace("_", "-") for name in inspect.signature(target).parameters]
 
 
 def _with_times(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with each time before the end (``-1:00``) joined to its flag, lest it be taken for another."""
+    """The arguments, with times before the end (``-1:00``) joined to their flags."""
     joined: list[str] = []
     for argument in arguments:
         if joined and joined[-1] in TIMES and _BEFORE_END.match(argument):
@@ -230,7 +230,7 @@ def _is_flag(argument: str) -> bool:
 
 
 def _config_in(arguments: Sequence[str]) -> str | None:
-    """The value of --config, which has to be known before the others can be read: it sets their defaults."""
+    """The value of --config, which is needed before the others are parsed: it sets their defaults."""
     flags = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     found = None
     for flag, following in pairwise([*flags, None]):

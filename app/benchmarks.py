@@ -1,4 +1,4 @@
-"""``foveate bench`` is in the room bench, which app does not import: it is looked up here by name."""
+"""``foveate bench``, whose code is in foveate.bench: app does not import that, but looks it up here by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``foveate completion``: what a shell needs in order to complete commands and flags."""
+"""``foveate completion``: scripts for shells that complete commands and flags."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def completion(shell: Annotated[Positional[Shell], arg(metavar="bash|zsh|fish", 
 
 
 def script(shell: str) -> str:
-    """The script, for all commands at once. Raises SettingsError for a shell that there is none for."""
+    """The script for all commands. Raises SettingsError for another shell."""
     if shell not in get_args(Shell):
         raise SettingsError(f"completion is for {', '.join(get_args(Shell))}, got {shell!r}")
     said = io.StringIO()
@@ -48,7 +48,7 @@ def script(shell: str) -> str:
 
 
 def _commands() -> dict[str, Callable[..., Any]]:
-    """What tyro reads the flags of each command from."""
+    """The functions that tyro reads the flags of each command from."""
     return {
         "run": run_flags(Settings()),
         "live": live_flags(Settings()),

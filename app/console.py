@@ -1,4 +1,4 @@
-"""What the user reads on standard error: one line at a time, without secrets."""
+"""Messages on standard error: one line at a time, without secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORTEST = 4  # a password of fewer characters is only removed where it stands 
 
 
 class Console:
-    """Standard error, which may be gone. Learns the secrets of an address, and never shows them again."""
+    """Standard error, which may be closed. Learns the secrets of addresses, and never shows them."""
 
     def __init__(self) -> None:
         self._secrets: set[str] = set()
@@ -56,7 +56,7 @@ class Console:
         self.say(f"foveate: error: {' '.join(text.split())}")
 
     def warn(self, text: str) -> None:
-        """Print one line that the user should know of."""
+        """Print one line as a warning."""
         self.say(f"foveate: warning: {' '.join(text.split())}")
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What a source has lost, as the user is told at the end."""
+"""The report of damaged pictures at the end of a run."""
 
 from __future__ import annotations
 

@@ -19,21 +19,21 @@ from foveate.pipeline.presets import presets
 
 _H264 = ("libx264", "libopenh264")  # encoders whose video browsers play
 
-Line = tuple[bool | None, str, str]  # fine, missing or merely told; subject; what is to say of it
+Line = tuple[bool | None, str, str]  # found, missing, or neither (None); subject; description
 
 
 class _Console(Console):
-    """Rich's, whose own answer to a reader that went away is to end the program with code 1."""
+    """Rich's Console, which by itself would end the program with code 1 when the reader goes away."""
 
     def on_broken_pipe(self) -> None:
-        """Hand it on."""
+        """Raise BrokenPipeError instead."""
         raise BrokenPipeError
 
 
 def doctor(
     json: FlagCreatePairsOff[Annotated[bool, arg(help="As JSON, for programs.", help_behavior_hint="")]] = False,
 ) -> int:
-    """Say what this machine can do, what is missing and why, and what brings it."""
+    """Say what this machine can do, what is missing and why, and how to install it."""
     facts = examine()
     if json:
         print(json_text.dumps(facts, indent=2), flush=True)
@@ -107,7 +107,7 @@ def _engines(facts: Mapping[str, Any]) -> list[Line]:
 
 
 def _decoding(engine: Mapping[str, Any]) -> Line:
-    """What the GPU decodes by itself."""
+    """Which videos the GPU decodes."""
     if engine["decoding"]:
         return False, "decoding", f"on the CPU: {engine['decoding']}"
     decodes = ", ".join(f"{name} up to {most}" for name, most in engine["decodes"].items())
@@ -127,7 +127,7 @@ def _video(video: Mapping[str, Any]) -> list[Line]:
 
 
 def _models(models: Mapping[str, Any]) -> list[Line]:
-    """For whom ``foveate ask`` chooses tokens."""
+    """Which models ``foveate ask`` works with."""
     versions = f"transformers {models['tried'][0]} or later, tried up to {models['tried'][-1]}"
     installed = f"{models['transformers']} is installed" if models["transformers"] else "none is installed"
     return [
@@ -138,7 +138,7 @@ def _models(models: Mapping[str, Any]) -> list[Line]:
 
 
 def _vllm(models: Mapping[str, Any]) -> Line:
-    """For a server that takes chosen tokens."""
+    """Which versions of vLLM the plugin works with."""
     oldest, newest = models["vllm_tried"]
     plugin = f"with chosen tokens by Foveate's plugin, tried with vLLM {oldest} to {newest}"
     if (version := models["vllm"]) is None:

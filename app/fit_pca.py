@@ -71,7 +71,7 @@ def fit_pca(
 
 
 def _refuse(sources: Sequence[str], out: str, components: int, every: int, most: int) -> None:
-    """Raise SettingsError for arguments that cannot be."""
+    """Raise SettingsError for invalid arguments."""
     if not sources:
         raise SettingsError("SOURCE is missing; see foveate fit-pca --help")
     if Path(out).suffix != ".npz":
@@ -83,7 +83,7 @@ def _refuse(sources: Sequence[str], out: str, components: int, every: int, most:
 
 
 def _try(sources: Sequence[str], out: str) -> None:
-    """Open all that will be needed, as hours may lie before it is. Raises SourceError, SinkError."""
+    """Open everything before the work begins, which may take hours. Raises SourceError, SinkError."""
     try_writing(Path(out))
     for address in sources:
         pipe = exists(address) and Path(address).is_fifo()
@@ -116,7 +116,7 @@ def pictures(sources: Sequence[str], every: int, most: int) -> Iterator[Picture]
 
 
 def _report(projection: Projection, out: str) -> None:
-    """Say on standard error what was found."""
+    """Print the result on standard error."""
     console = Console(file=standard_error(), highlight=False, soft_wrap=True)
     check = projection.check
     console.print(

@@ -118,7 +118,7 @@ _OUT_DIR: Final = (
 
 
 def spelling(keys: Sequence[str]) -> str:
-    """How the setting at ``keys`` is spelled on the command line."""
+    """The flag of the setting at ``keys``."""
     shown = keys[-1:] if tuple(keys) in _PLAIN else keys
     return "--" + ".".join(shown).replace("_", "-")
 

@@ -37,7 +37,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _inputs(addresses: Sequence[str], settings: Settings) -> Iterator[tuple[str, Path]]:
-    """The files that are read and could bear an output's name, each with what it is to the run."""
+    """The input files that an output's name could overwrite, each with what it is used for."""
     named = {
         "query_image": settings.query_image,
         "score.weights": (settings.score.weights,),
@@ -55,6 +55,6 @@ def _inputs(addresses: Sequence[str], settings: Settings) -> Iterator[tuple[str,
 
 def _weights(model: str | None) -> Iterator[tuple[str, Path]]:
     """The files of the model in a folder, if there is one."""
-    with contextlib.suppress(OSError):  # what is no folder to read is told where it is read
+    with contextlib.suppress(OSError):  # errors are reported where the folder is read
         for path in () if model is None else Path(model).iterdir():
             yield f"a file of the model in {model}", path

@@ -82,7 +82,7 @@ def _dispatch(arguments: Sequence[str], console: Console) -> int:
 
 
 def _asks_for_version(arguments: Sequence[str]) -> bool:
-    """Whether --version stands among the flags; what follows ``--`` is none."""
+    """Whether --version is among the flags; what follows ``--`` is not a flag."""
     return "--version" in takewhile(lambda argument: argument != "--", arguments)
 
 
@@ -185,7 +185,7 @@ def _completion(arguments: Sequence[str], console: Console) -> int:
 
 
 def _leave_processors_to_the_decoder() -> None:
-    """Threads of OpenCV and OpenBLAS gain nothing on arrays as small as these, and take turns with the decoder's."""
+    """Limit OpenCV and OpenBLAS to one thread: on small arrays more gain nothing, and compete with the decoder's."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported, which OpenCV does
     import cv2
 
@@ -206,7 +206,7 @@ COMMANDS: dict[str, Callable[[Sequence[str], Console], int]] = {
 
 
 def _report(error: Exception, console: Console, *, debug: bool) -> int:
-    """Say in one line what went wrong, behind the traceback where one is wanted. Returns the exit code."""
+    """Print one line that says what went wrong, after the traceback if that is wanted. Returns the exit code."""
     from foveate.pipeline.errors import FoveateError, SettingsError
     from foveate.pipeline.sinks.destination import cannot_write
 

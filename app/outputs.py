@@ -1,4 +1,4 @@
-"""The files that a run writes: what each output is called for each video."""
+"""The files that a run writes: the name of each output for each video."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tokens_of(arguments: RunArguments) -> tuple[str, ...]:
 
 
 def pictures_of(arguments: RunArguments) -> list[str]:
-    """The outputs that are pictures, moving or not."""
+    """The outputs that are pictures or videos."""
     sheet = None if arguments.sheet is None else arguments.sheet.path
     return [name for name in (arguments.overlay, arguments.report, sheet) if name is not None]
 

@@ -37,7 +37,7 @@ def graphics() -> dict[str, Any]:
 
 
 def gpu_facts(driver: str | None, devices: list[str], cuda: dict[str, Any]) -> dict[str, Any]:
-    """The same, of what was found: the driver's version, the devices' names, and what the CUDA library answered."""
+    """The same from what was found: the driver's version, the devices' names, and what the CUDA library answered."""
     found: dict[str, Any] = {"driver": driver, "devices": devices, "problem": None}
     if driver is None and not cuda.get("devices"):
         found["problem"] = "no NVIDIA driver is loaded"
@@ -70,7 +70,7 @@ def vocabulary() -> list[list[str]]:
 
 
 def models() -> dict[str, Any]:
-    """Which vision-language models fit by their patches, and the versions of transformers and vLLM that were tried."""
+    """Which vision-language models are supported, and the versions of transformers and vLLM that were tried."""
     from foveate.pipeline.vlm.families import FAMILIES, TRIED
     from foveate.pipeline.vlm.vllm.plugin import ARCHITECTURES
     from foveate.pipeline.vlm.vllm.plugin import TRIED as TRIED_VLLM

@@ -1,4 +1,4 @@
-"""The live line on standard error while a run goes on."""
+"""The progress bar on standard error."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _FIGURES: Final[Mapping[str, Any]] = {"fps": 0.0, "changed": 0.0, "tokens": 0}
 
 
 class Follower(Protocol):
-    """Is shown every Selection."""
+    """Called with every Selection."""
 
     def __call__(self, selection: Selection, tally: Tally) -> None:
-        """Show, or let pass, the latest ``selection``; ``tally`` includes it."""
+        """Show ``selection``, unless it is too soon after the last redraw; ``tally`` includes it."""
 
 
 class SeveralProgress(Protocol):
-    """Shows how several videos go, one after the other."""
+    """Shows the progress of several videos, one after the other."""
 
     def begin(self, title: str, total: int | None) -> Follower:
-        """What shows the Selections of the next video, of ``total`` frames, None if unknown."""
+        """Show the next video, of ``total`` frames (None: unknown). Returns what to call with its Selections."""
 
     def end(self, failed: int) -> None:
-        """One more is over, done or not; so many have ``failed`` in all."""
+        """One more video has ended; ``failed`` is how many have failed so far."""
 
 
 @contextmanager
 def progress(title: str, total: int | None, shown: bool) -> Iterator[Follower]:
-    """A bar while the context lasts, gone afterwards. ``total`` frames, None if unknown; nothing unless ``shown``."""
+    """A bar while the context lasts. ``total`` frames, None if unknown; nothing unless ``shown``."""
     if not shown:
         yield _unseen
         return
@@ -96,7 +96,7 @@ class _SeveralBars:
 
 
 class _Columns(ProgressColumn):
-    """The columns of a row, which are others for the row of all videos."""
+    """The columns of a row; the row of all videos has its own."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""``foveate run`` for several videos, one after the other; what is wrong with one does not stop the others."""
+"""``foveate run`` for several videos, one after the other; an error in one does not stop the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foveate.pipeline.exits import Exit
 
 @dataclass(slots=True)
 class Record:
-    """What became of all videos."""
+    """The results of all videos."""
 
     total: Tally = field(default_factory=Tally)
     done: int = 0
@@ -66,7 +66,7 @@ def _run_next(video: Input, writer: Writer, record: Record, shown: SeveralProgre
 
 
 def _conclude(record: Record, writer: Writer, console: Console) -> int:
-    """Say what was done, and what went wrong, also when quiet."""
+    """Print what was done, and the errors, also when quiet."""
     record.total.seconds = time.perf_counter() - record.total.began
     if not writer.arguments.quiet:
         print_several(record.total, record.done, record.done + len(record.failed))

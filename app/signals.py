@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, a closed terminal: the first ends the run in good order, the second ends the process at once."""
+"""Ctrl-C, SIGTERM, a closed terminal: the first ends the run properly, the second ends the process at once."""
 
 from __future__ import annotations
 

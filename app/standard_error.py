@@ -1,4 +1,4 @@
-"""Standard error for what is merely told: closed, full, or with nobody left to read it, it ends no work."""
+"""Standard error for progress and warnings: if it is closed or full, or nobody reads it, the work goes on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TextIO, cast
 
 
 class StandardError:
-    """As much of a text file as print and rich need. What the system refuses to take is dropped."""
+    """The part of a text file's interface that print and rich need. What cannot be written is dropped."""
 
     def __init__(self) -> None:
         self._stream = sys.stderr  # that of now: a bar puts itself before it
@@ -26,7 +26,7 @@ class StandardError:
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what was written, if possible."""
+        """Flush, if possible."""
         if self._stream is not None:
             with contextlib.suppress(OSError):
                 self._stream.flush()
@@ -37,5 +37,5 @@ class StandardError:
 
 
 def standard_error() -> TextIO:
-    """A StandardError, for those who want a text file."""
+    """A StandardError, typed as a text file."""
     return cast("TextIO", StandardError())

@@ -1,4 +1,4 @@
-"""What the commands need of a stream, so that tests can give them one without a video."""
+"""The part of Stream that the commands use, so that tests can give them one without a video."""
 
 from __future__ import annotations
 

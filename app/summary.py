@@ -1,4 +1,4 @@
-"""What a run did, on standard error when it is over."""
+"""The summary of a run on standard error."""
 
 from __future__ import annotations
 

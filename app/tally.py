@@ -1,4 +1,4 @@
-"""What a run has done so far."""
+"""Counts of a run so far."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tally:
         self.seconds = time.perf_counter() - self.began
 
     def include(self, other: Tally) -> None:
-        """Add what another run has done; the time goes on from this one's beginning."""
+        """Add the counts of another run; the time still starts with this one."""
         self.frames += other.frames
         self.keyframes += other.keyframes
         self.tokens += other.tokens

@@ -1,4 +1,4 @@
-"""What was asked for and goes nowhere."""
+"""A warning for --maps and --patches that no output holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def holds_arrays(output: str) -> bool:
 
 
 def unused(settings: Settings, outputs: Sequence[str]) -> str | None:
-    """The line that tells which of --maps and --patches no output holds; None where there is nothing to tell."""
+    """The warning that no output holds --maps or --patches; None if one does."""
     asked = [flag for flag, wanted in (("--maps", settings.maps), ("--patches", settings.patches)) if wanted]
     held = any(map(holds_arrays, outputs))
     if not asked or not outputs or held:

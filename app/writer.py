@@ -1,4 +1,4 @@
-"""From one video to its outputs: the part of ``foveate run`` that is the same for one video and for many."""
+"""One video to its outputs: what ``foveate run`` does for each video."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from foveate.pipeline.timing import StageReport
 
 
 class Stream(SelectionStream, Protocol):
-    """What is needed of foveate.pipeline.stream.Stream."""
+    """The part of foveate.pipeline.stream.Stream that is used here."""
 
     @property
     def info(self) -> SourceInfo:
         """What is known of the source."""
 
     def report(self) -> tuple[StageReport, ...]:
-        """Where the time of each stage went."""
+        """The times of each stage."""
 
 
 class Opener(Protocol):
-    """What is needed of foveate.pipeline.stream.open_stream."""
+    """The part of foveate.pipeline.stream.open_stream that is used here."""
 
     def __call__(self, source: str, settings: Settings, /, *, sinks: Sequence[Sink]) -> Stream: ...
 
@@ -88,18 +88,18 @@ class Writer:
         return [name for name in (*tokens_of(named), *pictures_of(named)) if name != STANDARD_OUTPUT]
 
     def title(self, stream: Stream) -> tuple[str, int | None]:
-        """What a display calls a stream, and how many frames there will be, None if unknown."""
+        """The title of a stream's progress bar, and the number of frames, None if unknown."""
         known = [count for count in (stream.info.frames, self.arguments.settings.source.frames) if count]
         return PurePath(stream.info.name).name or stream.info.name, min(known, default=None)
 
     @cached_property
     def shown(self) -> bool:
-        """Whether there is a terminal that shows progress, and no records."""
+        """Whether to show progress: on a terminal to which no records are written."""
         on_screen = STANDARD_OUTPUT in tokens_of(self.arguments) and sys.stdout is not None and sys.stdout.isatty()
         return not self.arguments.quiet and not on_screen and sys.stderr is not None and sys.stderr.isatty()
 
     def _make_folders(self, video: Input) -> None:
-        """Make the folders of outputs whose places follow from the video's name, or that lie in --out-dir."""
+        """Make the folders of outputs that follow from the video's name or are in --out-dir."""
         typed = (*tokens_of(self.arguments), *pictures_of(self.arguments))
         if self.arguments.out_dir is None and not any(PLACE in name for name in typed):
             return
@@ -110,7 +110,7 @@ class Writer:
                 raise cannot_write(name, error) from error
 
     def _sinks(self, arguments: RunArguments) -> list[Sink]:
-        """What writes the outputs of one video, which ``arguments`` name."""
+        """The sinks for the outputs of one video, which ``arguments`` name."""
         encoder = None if self._encoder is None else Once(self._encoder)
         shared, sheet = SharedPicture(), arguments.sheet
         sinks = [_token_sink(output, encoder) for output in tokens_of(arguments)]
@@ -121,6 +121,6 @@ class Writer:
 
 
 def _token_sink(output: str, encoder: Encoder | None) -> Sink:
-    """What writes tokens, with their embeddings where they are asked for and the output holds them."""
+    """The sink for tokens, with embeddings if they are wanted and the output can hold them."""
     sink = open_sink(output)
     return sink if encoder is None or not holds_arrays(output) else EncodingSink(sink, encoder)

@@ -84,7 +84,7 @@ _MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, and no more: settings alone need neither decoders nor engines."""
+    """Import a name when it is first used: settings alone need neither decoders nor engines."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"foveate.pipeline.{_MODULE_OF[name]}"), name)

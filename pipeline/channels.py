@@ -1,4 +1,4 @@
-"""The one table of channels: what each map means, how it reduces, what it depends on, how far a change spreads."""
+"""The table of all channels: group, range, how each reduces to a coarser level, how far a change spreads."""
 
 from __future__ import annotations
 

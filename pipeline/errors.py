@@ -1,5 +1,7 @@
 """The errors a user can meet. Each is one line: what, which value, why, what to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 _LONGEST: Final = 300  # characters of what a library says
@@ -45,3 +47,17 @@ def one_line(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """The first line of what a library says; its type where it says nothing."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@contextmanager
+def out_of_memory_advice(advice: str) -> Iterator[None]:
+    """Raise ModelError with ``advice`` if torch runs out of memory.
+
+    torch's message is searched, because not all such errors have a type of their own.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if "out of memory" not in str(error).casefold():
+            raise
+        raise ModelError(f"{one_line(error)}; {advice}") from error

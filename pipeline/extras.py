@@ -1,4 +1,4 @@
-"""The optional extras, and the command that brings them: Foveate is not on a package index."""
+"""The optional extras, and the command that installs them: Foveate is not on a package index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 
 def install_command(extra: str) -> str:
-    """The pip command that brings ``extra``: from where Foveate was installed; else for the folder of a clone."""
+    """The pip command that installs ``extra``, from where Foveate was installed, or else from the folder of a clone."""
     origin = metadata.distribution("foveate").read_text("direct_url.json")
     address: dict[str, Any] = json.loads(origin) if origin else {}
     url = address.get("url", "")

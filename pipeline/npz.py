@@ -1,4 +1,4 @@
-"""Reading NPZ files that users hand in."""
+"""Reading NPZ files that users provide."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class PushStream(StreamControls):
         self._source = source
         self._ready = ready
         self._sinks = sinks
-        self._stream: Stream | None = None  # once there is a frame, whose size the outputs' header tells
+        self._stream: Stream | None = None  # once there is a frame: its size is in the outputs' header
         self._turn = threading.Lock()
         self._closed = False
 

@@ -52,7 +52,7 @@ def awaited(path: Path) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _await(descriptor, path, TIMEOUT)
-        yield  # kept open: the writer would be told that nobody reads
+        yield  # kept open, so that the writer gets no SIGPIPE
     finally:
         os.close(descriptor)
 

@@ -38,7 +38,7 @@ _LOG = logging.getLogger("foveate")
 
 Expected = Literal["file", "live"]
 
-LIVE_IN_FLIGHT = 2  # frames between a live source and the caller's next wish: more would only grow old on the way
+LIVE_IN_FLIGHT = 2  # frames between a live source and the caller: more would only add delay
 
 
 class Prepared(NamedTuple):
@@ -71,11 +71,11 @@ def open_stream(
     in arrays and tensors. Frames are taken in a thread of the stream, some ahead of the loop.
 
     ``fps`` is the rate of frames of your own, for the setting ``source.rate``: their times follow from it, unless they
-    come in pairs. Without it the times that frames of PyAV and torchcodec bear count. How many of them are looked at a
-    second is another matter: the setting ``source.fps``.
+    come in pairs. Without it, frames of PyAV and torchcodec have their own times. How many of them are processed
+    a second is another setting, ``source.fps``.
 
-    ``listener`` is told every state of a live source, by one of the stream's threads. ``expect`` refuses what turns out
-    to be the other one: a file, which has an end, or a live source. An address by HTTP may be either.
+    ``listener`` is called with every state of a live source, in one of the stream's threads. ``expect`` refuses what
+    turns out to be the other one: a file, which has an end, or a live source. An address by HTTP may be either.
 
     ``name`` is what the header of outputs and messages call the source, in place of its address: that of the video of
     which it is a copy, for example. Passwords are removed from it.
@@ -144,7 +144,7 @@ def _base(settings: object) -> Settings:
 
 
 def _refuse_for_files(fps: float | None, layout: str) -> None:
-    """Raise SettingsError for what is told of frames of one's own only."""
+    """Raise SettingsError for arguments that are for frames of your own only."""
     if fps is not None:
         raise SettingsError(
             f"fps tells the rate of frames of your own, and the source is none of them, got {fps!r}; to look at so "
@@ -215,7 +215,7 @@ class Stream(StreamControls):
         threads = engine.threads(source, Stage("decode", lambda _: _frames(source, kept)))
         output = Stage("output", lambda steps: _write(steps, sinks, header), threads[-1][-1].depth)
         self._runner = Runner(
-            # Without sinks there is nothing to do but to hand on, which needs no thread.
+            # Without sinks the output stage only passes Selections on, which needs no thread.
             [*threads, [output]] if sinks else [*threads[:-1], [*threads[-1], output]],
             in_flight=LIVE_IN_FLIGHT if self._live and settings.live.policy == "latest" else None,
             interrupt=source.cancel if isinstance(source, Cancellable) else None,
@@ -250,7 +250,7 @@ class Stream(StreamControls):
 
     @property
     def status(self) -> Status | None:
-        """How a live source fares; None for a file."""
+        """State and counts of a live source; None for a file."""
         return None if self._live is None else self._live.status
 
     def set_paused(self, paused: bool) -> None:

@@ -1,4 +1,4 @@
-"""What can be changed of a stream, and told to it, while it runs."""
+"""What can be changed while a stream runs: query, budget, keyframe interval, gaze, attention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foveate.pipeline.settings import Settings
 
 
 class StreamControls:
-    """What streams of every kind are told from the caller's thread."""
+    """The methods of all streams that change them while they run; for the caller's thread."""
 
     def __init__(self, plan: StreamPlan, feedback: Feedback) -> None:
         self.settings = plan.settings
@@ -71,10 +71,10 @@ class StreamControls:
         changed = self._changed({"change": {"keyframe_interval": frames}})
         self._feedback.keyframe_interval = changed.change.keyframe_interval
 
-    def _changed(self, wishes: Mapping[str, object]) -> Settings:
-        """The settings with ``wishes``. Raises ValueError where they do not allow them."""
+    def _changed(self, changes: Mapping[str, object]) -> Settings:
+        """The settings with ``changes``. Raises ValueError if they are not allowed."""
         try:
-            return overridden(self.settings, wishes)
+            return overridden(self.settings, changes)
         except SettingsError as error:
             raise ValueError(str(error)) from None
 

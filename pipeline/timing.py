@@ -1,4 +1,4 @@
-"""Where the time of each stage goes."""
+"""Time measurement of stages."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class StageClock:
 
 
 class Turns:
-    """Whose turn it is, in a thread that several stages share: all its time is somebody's."""
+    """Attributes the time of a thread that several stages share to the stage that is running."""
 
     def __init__(self) -> None:
         self._clock: StageClock | None = None
@@ -71,7 +71,7 @@ class Turns:
         self._counted = 0.0  # processor time that was counted since, unread
 
     def give(self, clock: StageClock | None) -> float:
-        """From now on time is ``clock``'s; None: nobody's. Returns now, in seconds."""
+        """From now on, count time for ``clock``; None: for no stage. Returns the present time in seconds."""
         now, last = time.perf_counter(), self._clock
         busy = now - self._since
         cpu = self._computed(busy)

@@ -19,7 +19,7 @@ from foveate.pipeline.settings_errors import check_count, complaint
 _MOST_FRAMES: Final = 10_000
 _MOST_BUDGET: Final = 100_000  # language-model tokens
 _MOST_WORDS: Final = 1_000_000
-_FRAMES_WHOLE: Final = 16  # that are looked at where each is shown by itself, if nothing else is said
+_FRAMES_WHOLE: Final = 16  # by default, where each frame is given whole
 _SOURCE = "A video file, a picture, numbered pictures, or with --every a camera or network stream as for foveate live."
 _QUESTION = "What to ask."
 _MODEL = "The folder of a transformers model; with --server, the model's name on the server."
@@ -71,7 +71,7 @@ class AskArguments:
     tree: dict[str, Any]  # settings as plain data, without what the model decides
 
     def settings(self, merge: int, tokens: int, patches: bool) -> Settings:
-        """The stream's, for ``tokens`` tokens a frame in groups of ``merge`` x ``merge``. Raises SettingsError."""
+        """Settings for ``tokens`` tokens a frame in groups of ``merge`` x ``merge``. Raises SettingsError."""
         allocation = {"merge": merge, "memory": self.memory}
         decided = {"budget": tokens, "patches": patches, "allocation": allocation}
         try:
@@ -132,7 +132,7 @@ def ask(
 
 
 def _frames(asked: int | None, memory: str, every: str | None) -> int | None:
-    """The most frames. Raises SettingsError for a number that none can be, or that would not count."""
+    """The most frames. Raises SettingsError for an invalid number, or one without effect."""
     if asked is None:
         return _FRAMES_WHOLE if memory == "frame" else None
     check_count("frames", asked, most=_MOST_FRAMES)

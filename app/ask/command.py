@@ -26,15 +26,15 @@ from foveate.pipeline.stream import Expected
 
 
 class Stream(SelectionStream, Protocol):
-    """What is needed of foveate.pipeline.stream.Stream."""
+    """The part of foveate.pipeline.stream.Stream that is used here."""
 
     @property
     def frame(self) -> FrameView | None:
-        """Of the latest Selection."""
+        """The frame of the latest Selection."""
 
 
 class Opener(Protocol):
-    """What is needed of foveate.pipeline.stream.open_stream."""
+    """The part of foveate.pipeline.stream.open_stream that is used here."""
 
     def __call__(self, source: str, settings: Settings, /, *, expect: Expected | None) -> Stream: ...
 
@@ -78,7 +78,7 @@ def _is_file(arguments: AskArguments) -> SourceError:
 
 
 def _opened(arguments: AskArguments, open_stream: Opener, settings: Settings) -> Stream:
-    """The source; what an address by HTTP leads to is known only now."""
+    """Open the source; whether an address by HTTP is live is known only now."""
     try:
         return open_stream(arguments.address, settings, expect="file" if arguments.every is None else "live")
     except EndlessError:
@@ -126,7 +126,7 @@ def _answer(arguments: AskArguments, model: Answering, console: Console) -> None
 
 
 def _printable(text: str) -> str:
-    """Without what could steer a terminal; ? for what standard output's encoding does not have."""
+    """``text`` without control characters, and with ? for what standard output's encoding lacks."""
     coding = getattr(sys.stdout, "encoding", None) or "utf-8"
     kept = "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
     return kept.encode(coding, "replace").decode(coding)

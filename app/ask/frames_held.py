@@ -1,4 +1,4 @@
-"""What is held of the frames looked at, until a question is asked: the latest ones whole, or what still shows."""
+"""The frames that a question will be about: the latest ones whole, or the tokens that are still visible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an answer is made from, in language-model tokens; what stands around pictures does not count."""
+    """What an answer is made from, in language-model tokens; the text around pictures does not count."""
 
     frames: int
     begin: float  # seconds
@@ -59,7 +59,7 @@ class LatestFrames(Generic[_T]):
         self._left = False
 
     def add(self, seconds: float, cost: int, whole: int, shown: _T) -> None:
-        """One more, of ``cost`` of the ``whole`` frame's tokens; the oldest ones leave for it."""
+        """Add a frame of ``cost`` tokens, of the ``whole`` that it has; drop the oldest frames beyond the limits."""
         if len(self._frames) == self._frames.maxlen:
             self._drop()
         self._frames.append(_Frame(seconds, cost, whole, shown))
@@ -77,7 +77,7 @@ class LatestFrames(Generic[_T]):
         return [frame.shown for frame in self._frames]
 
     def account(self) -> Account:
-        """Of the frames that are held."""
+        """The account of the frames that are held."""
         given, whole = sum(frame.cost for frame in self._frames), sum(frame.whole for frame in self._frames)
         left = "; earlier frames left out by --limit" if self._left else ""
         begin, end = self._frames[0].seconds, self._frames[-1].seconds
@@ -100,7 +100,7 @@ class LiveTokens:
         self._left = False
 
     def add(self, selection: Selection) -> None:
-        """One more frame."""
+        """Add a frame."""
         if self._scenes and starts_scene(selection.keyframe):
             self._earlier += self.context.unsent()
         self.context.add(selection)
@@ -127,6 +127,6 @@ class LiveTokens:
         return [part.selection for part in (*self._earlier, *self.context.unsent())]
 
     def account(self) -> Account:
-        """Of all frames since the first."""
+        """The account of all frames since the first."""
         left = "; tokens that cover little left out by --limit" if self._left or self.context.overflow else ""
         return Account(self._frames, self._begin, self._end, self._held(), self._whole, self._selected, left_out=left)

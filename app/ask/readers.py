@@ -1,4 +1,4 @@
-"""Who answers: a model on this machine, or one behind a server. Both hold what was looked at until they are asked."""
+"""The models that answer: on this machine or behind a server. They collect frames until a question is asked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from foveate.app.ask.arguments import AskArguments
 from foveate.app.ask.frames_held import Account, LatestFrames, LiveTokens
-from foveate.pipeline.errors import ModelError, one_line
+from foveate.pipeline.errors import ModelError, one_line, out_of_memory_advice
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.vlm.groups import Groups
@@ -26,17 +26,17 @@ _MARKS: Final = 16  # tokens that a later turn may have around it, beyond those 
 
 
 class Answering(Protocol):
-    """What is needed of a model."""
+    """A model that collects frames and answers a question about them."""
 
     merge: int  # what allocation.merge must be
     tokens: int  # of a Selection
     patches: bool  # whether it must hold them
 
     def add(self, selection: Selection, frame: FrameView | None) -> None:
-        """Take note of one more frame."""
+        """Collect one more frame."""
 
     def account(self) -> Account:
-        """What the next answer will be made from."""
+        """How many tokens the next answer will be made from."""
 
     def answer(self) -> Iterator[str]:
         """The answer to the question, piece by piece. Raises ModelError."""
@@ -45,9 +45,9 @@ class Answering(Protocol):
 class LocalModel:
     """A model of transformers, from a folder.
 
-    Of a live source with stream memory one conversation goes on: from question to question what no longer shows leaves
-    its key-value cache, and only what is new is read. Models whose cache cannot forget, and all models with frame
-    memory or a file, read what is held at each question.
+    For a live source with stream memory, one conversation goes on: at each question, tokens that are no longer visible
+    are removed from its key-value cache, and only new ones are read. Models whose cache cannot drop tokens, and all
+    models with frame memory or a file, read everything at each question.
     """
 
     patches = True
@@ -92,13 +92,10 @@ class LocalModel:
     def answer(self) -> Iterator[str]:
         """See Answering."""
         try:
-            yield from self._pieces()
+            with out_of_memory_advice("lower --limit, or --budget, which each frame gets"):
+                yield from self._pieces()
         except ValueError as error:  # too many tokens for its context
             raise ModelError(one_line(error)) from error
-        except RuntimeError as error:
-            if "out of memory" not in str(error).casefold():
-                raise
-            raise ModelError(f"{one_line(error)}; lower --limit, or --budget, which each frame gets") from error
 
     def _pieces(self) -> Iterator[str]:
         question, most = self._arguments.question, self._arguments.most_words

@@ -10,36 +10,36 @@ from foveate.pipeline.stream import Stream
 _KNOWN = ("query", "budget", "keyframe_interval", "gaze", "paused")
 
 
-def apply(worker: SourceWorker, wishes: Any) -> None:
-    """Apply ``wishes``: query (texts), budget, keyframe_interval, gaze ([x, y] or null), paused.
+def apply(worker: SourceWorker, changes: Any) -> None:
+    """Apply ``changes``: query (texts), budget, keyframe_interval, gaze ([x, y] or null), paused.
 
     Raises ValueError, in one line, for what is not possible; those before it in this order are applied then.
     """
-    if not isinstance(wishes, dict) or not wishes:
+    if not isinstance(changes, dict) or not changes:
         raise ValueError(f"send an object with some of {', '.join(_KNOWN)}")
-    unknown = [name for name in wishes if name not in _KNOWN]
+    unknown = [name for name in changes if name not in _KNOWN]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is none of {', '.join(_KNOWN)}")
     stream = worker.stream
     if stream is None:
         raise ValueError("the source is not open yet")
-    if "query" in wishes:
-        queries = _texts(wishes["query"])
+    if "query" in changes:
+        queries = _texts(changes["query"])
         stream.set_query(queries)
         worker.changed["query"] = queries
-    if "budget" in wishes:
-        stream.set_budget(_whole(wishes["budget"], "budget"))
-        worker.changed["budget"] = wishes["budget"]
-    if "keyframe_interval" in wishes:
-        stream.set_keyframe_interval(_whole(wishes["keyframe_interval"], "keyframe_interval"))
-        worker.changed["keyframe_interval"] = wishes["keyframe_interval"]
-    if "gaze" in wishes:
-        _look(stream, wishes["gaze"])
-        worker.changed["gaze"] = wishes["gaze"]
-    if "paused" in wishes:
-        if not isinstance(wishes["paused"], bool):
-            raise ValueError(f"paused must be true or false, got {wishes['paused']!r}")
-        (worker.pause if wishes["paused"] else worker.resume)()
+    if "budget" in changes:
+        stream.set_budget(_whole(changes["budget"], "budget"))
+        worker.changed["budget"] = changes["budget"]
+    if "keyframe_interval" in changes:
+        stream.set_keyframe_interval(_whole(changes["keyframe_interval"], "keyframe_interval"))
+        worker.changed["keyframe_interval"] = changes["keyframe_interval"]
+    if "gaze" in changes:
+        _look(stream, changes["gaze"])
+        worker.changed["gaze"] = changes["gaze"]
+    if "paused" in changes:
+        if not isinstance(changes["paused"], bool):
+            raise ValueError(f"paused must be true or false, got {changes['paused']!r}")
+        (worker.pause if changes["paused"] else worker.resume)()
 
 
 def _texts(value: Any) -> list[str]:

@@ -58,9 +58,9 @@ class RemoteSource:
         made: bytes | None = self._asked("still")
         return made
 
-    def apply(self, wishes: Any) -> None:
+    def apply(self, changes: Any) -> None:
         """See ShownSource. Raises ValueError also where the process does not answer."""
-        self._process.ask(self._number, "apply", wishes)
+        self._process.ask(self._number, "apply", changes)
 
     def _asked(self, method: str, *arguments: Any) -> Any:
         try:
@@ -69,7 +69,7 @@ class RemoteSource:
             return None
 
     def _unheard(self) -> dict[str, Any]:
-        """Of a source whose process has not told anything yet."""
+        """Of a source whose process has not reported yet."""
         report, settings = self._process.reports()[self._place], self._process.settings
         return {
             "number": self._number,
@@ -89,7 +89,7 @@ class RemoteSource:
 
     @staticmethod
     def _go_on(status: dict[str, Any], since: float) -> None:
-        """Times go on while the process tells nothing."""
+        """Advances times while the process reports nothing."""
         for name in ("for", "age"):
             if status[name] is not None:
                 status[name] = round(status[name] + since, 3)

@@ -32,7 +32,7 @@ class ShownSource(Protocol):
     def still(self) -> bytes | None:
         """A small picture of the latest frame, as JPEG."""
 
-    def apply(self, wishes: Any) -> None:
+    def apply(self, changes: Any) -> None:
         """Change the running source. Raises ValueError, in one line; see ``controls.apply``."""
 
 
@@ -69,7 +69,7 @@ class LocalSource:
         shown = self._frames.latest
         return None if shown is None else still(shown)
 
-    def apply(self, wishes: Any) -> None:
+    def apply(self, changes: Any) -> None:
         """See ShownSource."""
         assert self._frames.worker is not None, "there is no worker yet"
-        apply(self._frames.worker, wishes)
+        apply(self._frames.worker, changes)

@@ -22,7 +22,7 @@ from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.interval import wilson
 from foveate.bench.records.table import markdown, standard_error
 from foveate.bench.records.writing import hand_out, origin, sha256
-from foveate.pipeline.errors import ModelError, SettingsError, SourceError
+from foveate.pipeline.errors import ModelError, SettingsError, SourceError, out_of_memory_advice
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.vlm.local import local_reader
 
@@ -122,13 +122,10 @@ def _answer(
 def _greedy_answer(reader: Reader, inputs: Sequence[Any], prompt: str, most: int) -> str:
     """The answer by greedy decoding. Raises ModelError if the prompt is too long or memory runs out."""
     try:
-        return reader.ask(inputs, prompt, max_new_tokens=most, do_sample=False)
+        with out_of_memory_advice("use fewer --frames"):
+            return reader.ask(inputs, prompt, max_new_tokens=most, do_sample=False)
     except ValueError as error:
         raise ModelError(str(error)) from error
-    except RuntimeError as error:
-        if "out of memory" not in str(error).casefold():
-            raise
-        raise ModelError("the model is out of memory; use fewer --frames") from error
 
 
 def _case(method: Method, questions: Sequence[Question], known: Answers) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
 from foveate.pipeline.sources.schemes import scheme_of
-from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate
+from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, sample_aspect
 from foveate.pipeline.sources.trust import distrust
 
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS
@@ -68,8 +68,7 @@ class LiveFeed:
         self.bursts = form.name == "hls"  # pictures come a segment at a time
         self.rate = declared_rate(stream)
         self.average_rate = average_rate(stream) if self.stamped else None
-        aspect = stream.sample_aspect_ratio
-        self.sample_aspect = float(aspect) if aspect else 1.0
+        self.sample_aspect = sample_aspect(stream)
         self.finite = not self._target.device and _is_finite(self._container)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:

@@ -1,4 +1,4 @@
-"""What every Sink promises."""
+"""The interface of sinks."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _PRIMARY: Final = {"red": 0, "green": 1, "blue": 2}
 _NEGATIVE: Final = np.array([33, 102, 192], np.float32)  # R'G'B' of the least value of a signed channel
 _NOUGHT: Final = np.array([244, 244, 244], np.float32)
 _POSITIVE: Final = np.array([190, 30, 45], np.float32)
-_FAINT: Final = 1e-6  # no difference is blown up that comes from rounding
+_FAINT: Final = 1e-6  # smaller differences come from rounding, and are not amplified
 
 
 def coloured(name: str, values: Map) -> Image:
@@ -48,7 +48,7 @@ def _signed(values: Map) -> Image:
 
 
 def _identities(values: Map) -> Image:
-    """Hues a golden angle apart, so that neighbouring numbers look unlike."""
+    """Hues a golden angle apart, so that neighbouring numbers look different."""
     number = np.rint(values).astype(np.int64)
     hsv = np.empty((*values.shape, 3), np.uint8)
     hsv[..., 0] = number * 111 % 180  # OpenCV counts hues in steps of 2 degrees

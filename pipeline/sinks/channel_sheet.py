@@ -35,7 +35,7 @@ _JPEG_QUALITY: Final = 80
 class ChannelSheetSink:
     """Draws the channels of ``layout``, as far as the Selection of one frame has them among its maps.
 
-    That is frame ``number``, from 0, of those that are looked at.
+    That is frame ``number``, from 0, of those that are processed.
     """
 
     needs_patches = False
@@ -64,7 +64,7 @@ class ChannelSheetSink:
             write_whole(self._path, lambda part: _save(part, data.tobytes()))
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing: the picture is written by ``write``."""
 
 
 def draw_sheet(picture: Image, maps: Mapping[str, NDArray[np.float32]], layout: Sequence[str], caption: str) -> Image:
@@ -86,7 +86,7 @@ def draw_sheet(picture: Image, maps: Mapping[str, NDArray[np.float32]], layout: 
 
 
 def _map_tile(values: NDArray[np.float32], name: str, title: str, size: tuple[int, int]) -> Image:
-    """Cells stay visible as squares: nothing is invented between them."""
+    """Enlarged without interpolation, so that cells show as squares."""
     image = cv2.resize(coloured(name, values), size, interpolation=cv2.INTER_NEAREST)
     low, high = float(values.min()), float(values.max())
     group = BY_NAME[name].group if name in BY_NAME else "score"

@@ -1,4 +1,4 @@
-"""Where a Sink writes: refusing what must not be overwritten, and naming what went wrong."""
+"""Files that sinks write: checks before the run, one-line errors, and files that appear when they are complete."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def refuse_source(path: Path, header: Header) -> None:
 
 
 def hold(descriptor: int, path: Path) -> None:
-    """Keep other programs that ask from writing the open file, until it is closed. Raises SinkError if one does.
+    """Lock the open file against other runs until it is closed. Raises SinkError if another run holds the lock.
 
     Pipes and devices are anyone's; a file system that knows no locks has none.
     """
@@ -96,5 +96,5 @@ def write_whole(path: Path, save: Callable[[Path], None], *, keep: bool = True) 
 
 
 def part_of(path: Path) -> Path:
-    """The name a file bears while it is being written."""
+    """The name of a file while it is being written."""
     return path.with_name(f".{path.name}.part")

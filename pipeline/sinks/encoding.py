@@ -14,7 +14,7 @@ from foveate.pipeline.sinks.base import Sink
 
 
 class Encoder(Protocol):
-    """What is needed of a vision model."""
+    """A vision model that makes embeddings of tokens."""
 
     name: str  # for the header
     merge: int  # of each merge * merge tokens it makes one embedding; what ``allocation.merge`` must be

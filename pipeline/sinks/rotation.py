@@ -14,12 +14,12 @@ from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sinks.destination import cannot_write, place_of, refuse_source
 
-_NUMBER: Final = re.compile("[0-9]{6}|[1-9][0-9]{6}")  # more digits are a date: no file of ours
+_NUMBER: Final = re.compile("[0-9]{6}|[1-9][0-9]{6}")  # more digits are a date, and the file is not one of these
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """When a file is set aside, and how many of those are kept; None: never, and all.
+    """When a file is set aside, and how many of those are kept; None: never, or all.
 
     >>> hourly = Rotation(seconds=3600, keep=48)
     >>> sink = open_sink("hours.jsonl", hourly)

@@ -38,7 +38,7 @@ def open_source(address: str, settings: SourceSettings, network: LiveSettings = 
 
 
 def length_of(address: str, settings: SourceSettings, network: LiveSettings = _PLAIN) -> float | None:
-    """Seconds from the first picture to the end of the last, as the header tells; None where it does not.
+    """Seconds from the first picture to the end of the last, by the header; None if it does not say.
 
     Raises as open_source does.
     """

@@ -13,7 +13,7 @@ _SECRET = re.compile(r"(?i)([?&;/_][^=&;/?]*(?:pas|pw|psw|token|secret|key|auth|
 _SCHEME = re.compile(r"\w\w:/+")  # its end; also with a single slash, as a path is written
 _AUTHORITY_END = re.compile(r"[/?#]")
 
-_NAMES: dict[str, list[str]] = {}  # of addresses that mean nothing to whoever gave something else, the latest last
+_NAMES: dict[str, list[str]] = {}  # names to show for addresses of temporary files, the latest last
 
 
 class Named:

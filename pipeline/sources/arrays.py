@@ -1,4 +1,4 @@
-"""A picture of one's own as planes: an array, a tensor, an image of PIL, a frame of PyAV, torchcodec or Foveate."""
+"""Pictures from Python as planes: arrays, tensors, images of PIL, frames of PyAV, torchcodec or Foveate."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class ArrayReader:
         return OwnPicture(luma, chroma, RGB_COLOUR, kind)
 
 
-def borne_time(picture: Any) -> float | None:
-    """The time in seconds that a frame of PyAV, torchcodec or Foveate bears; None for all others."""
+def time_of(picture: Any) -> float | None:
+    """The time in seconds of a frame of PyAV, torchcodec or Foveate; None for all others."""
     if isinstance(picture, VideoFrame):
         return picture.time
     if _is_frame(picture):

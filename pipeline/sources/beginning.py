@@ -43,7 +43,7 @@ class Beginning:
     def failed(self) -> bool:
         """Note a packet that did not decode; whether that is damage: before a keyframe pictures lack their beginning.
 
-        A decoder with threads tells some packets late.
+        A decoder with threads reports some errors late.
         """
         self._failed += 1
         return self._failed > self.packets - self._since_keyframe

@@ -1,4 +1,4 @@
-"""The boxes that MP4, MOV and HEIF files are made of (ISO/IEC 14496-12, 4.2), and the cropping that they tell."""
+"""The boxes of MP4, MOV and HEIF files (ISO/IEC 14496-12, 4.2), and the cropping that they declare."""
 
 from __future__ import annotations
 

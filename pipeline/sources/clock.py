@@ -31,7 +31,7 @@ class Timed(Generic[T]):
     item: T
     time: float  # seconds
     jumped: bool = False
-    length: float = 0.0  # seconds for which it is shown, if no other follows
+    length: float = 0.0  # seconds for which it is shown if it is the last
 
 
 def timed(
@@ -39,11 +39,11 @@ def timed(
 ) -> Generator[Timed[T], None, None]:
     """Give every picture a time: strictly increasing, the first 0.0, or its stamp if not ``from_beginning``.
 
-    A lone missing or stray timestamp is replaced from its neighbours, which takes a look at the next picture
-    (only then is one held back). Timestamps that go back beyond ``BACKWARD_LIMIT`` and stay there are a
+    A single missing or stray timestamp is replaced from its neighbours, which needs the next picture (only then is
+    one held back). Timestamps that go back beyond ``BACKWARD_LIMIT`` and stay there are a
     discontinuity, and the times go on from the last. Those that go ahead are kept: beyond ``FORWARD_LIMIT`` they
-    are a discontinuity where the stream may be ``spliced``; elsewhere they lie on one line of time, and it was the
-    picture before that stood so long. A smaller step back, or a repeated time, is nudged ahead. ``nominal`` is a
+    are a discontinuity where the stream may be ``spliced``; elsewhere time is continuous, and the picture before was
+    shown that long. A smaller step back, or a repeated time, is moved slightly ahead. ``nominal`` is a
     frame's duration in seconds where nothing else is known.
     """
     clock = _Clock(nominal, spliced, None if from_beginning else 0.0)

@@ -1,4 +1,4 @@
-"""What a packet tells of its picture without being decoded: whether decoding can begin there, and who needs it."""
+"""What a packet shows of its picture without decoding: whether decoding can begin there, and whether others need it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Role = Literal["entry", "reference", "other"]
 """``entry``: decoding that begins here gives the same pictures from here on. ``other``: no picture needs this one."""
 
 _KEYED: Final = {"vp9", "libvpx-vp9", "av1", "libdav1d", "libaom-av1", "mpeg1video", "mpeg2video"}
-"""Decoders that begin anew at every packet that the container marks as a keyframe, each packet one picture."""
-_ALONE: Final = {"png"}  # every picture stands alone; of the other such codecs FFmpeg tells it itself
+"""Decoders that can begin at every packet that the container marks as a keyframe; each packet is one picture."""
+_ALONE: Final = {"png"}  # every picture is a keyframe; FFmpeg reports the other such codecs itself
 _START: Final = b"\0\0\1"
 _HEVC_PARAMETERS: Final = 33  # the type of a sequence parameter set
 _MPEG_PICTURE: Final = b"\0\0\1\0"  # a picture's start code

@@ -27,7 +27,7 @@ from foveate.pipeline.sources.edits import PatchedFile, Rewritten, TimeMap, rewr
 from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.matroska import video_crops
 from foveate.pipeline.sources.opening import WHOLE, Part, open_container
-from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, videos_of
+from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, sample_aspect, videos_of
 from foveate.pipeline.sources.tiff import without_jpeg
 from foveate.pipeline.sources.transport import is_scrambled, successor
 from foveate.pipeline.sources.truncation import missing_bytes
@@ -36,8 +36,8 @@ _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
 _SPLICED = 0x200  # AVFMT_TS_DISCONT: MPEG-TS, MPEG-PS and Ogg
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
 _MANY = 1 << 30  # pictures; a count as high is no count: AVI written to a pipe has it
-INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # that tell the place of every packet, unless in fragments
-CROPPING = INDEXED | {"matroska,webm"}  # that may tell of rows and columns to leave out
+INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # whose index has the position of every packet, unless fragmented
+CROPPING = INDEXED | {"matroska,webm"}  # that may declare a cropping
 
 
 class ContainerFeed:
@@ -73,12 +73,11 @@ class ContainerFeed:
         self.time_base = stream.time_base or Fraction(1, 90_000)
         self.times = _times(self._container, stream)
         self.rate = declared_rate(stream)
-        self.average_rate = average_rate(stream) if self.times in ("stream", "untold") else self.rate
+        self.average_rate = average_rate(stream) if self.times in ("stream", "unknown") else self.rate
         self._times = self._edits[stream.id].times if stream.id in self._edits else None
         self.frames = None if self.is_sequential else _frames(self._container, stream)
         self.index = None if self.is_sequential else _index(self._container, stream)
-        aspect = stream.sample_aspect_ratio
-        self.sample_aspect = float(aspect) if aspect else 1.0
+        self.sample_aspect = sample_aspect(stream)
         self.decode_order = self._container.format.name in _DECODE_ORDER
         self.spliced = bool(self._container.format.flags & _SPLICED)
         self.geometry = Geometry(self._crop())
@@ -115,7 +114,7 @@ class ContainerFeed:
             yield packet
 
     def obstacle(self, packets: int) -> str | None:
-        """Why no picture came out of so many packets, and what to do, if the container tells."""
+        """Why no picture could be decoded from so many packets, and what to do, if the container shows it."""
         regular, form = self.path.is_file(), self._container.format.name
         if form in INDEXED and not packets and not regular:
             return (
@@ -140,7 +139,7 @@ class ContainerFeed:
 
     @property
     def length(self) -> float | None:
-        """Seconds from the first picture to the end of the last one, as the header tells; None: it does not."""
+        """Seconds from the first picture to the end of the last one, by the header; None if it does not say."""
         if self.is_sequential:
             return None
         if self.stream.duration is not None:
@@ -153,7 +152,7 @@ class ContainerFeed:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether it has to be read from beginning to end: one of several movies, or with edits of a peculiar kind."""
+        """Whether it can only be read from beginning to end: one of several movies, or edits that FFmpeg ignores."""
         return self._part.stop > 0 or self._times is not None
 
     def following(self) -> FileFeed | None:
@@ -195,7 +194,7 @@ class ContainerFeed:
     def packets_from(self, ticks: int, begins: Begins) -> tuple[int, Iterator[Packet[VideoStream]]]:
         """Packets from the last keyframe before a time on, and how many pictures come before it.
 
-        All packets, where no index tells that number, or the keyframe is none at which decoding ``begins``. Raises
+        All packets, if no index has that number, or decoding cannot begin (``begins``) at the keyframe. Raises
         FFmpegError.
         """
         if self.index is None:
@@ -292,4 +291,4 @@ def _times(container: InputContainer, stream: VideoStream) -> Times:
         return "setting"
     if form.flags & _NO_TIMESTAMPS:
         return "rate" if declared_rate(stream) else "setting"
-    return "stream" if stream.start_time is not None else "untold"
+    return "stream" if stream.start_time is not None else "unknown"

@@ -1,4 +1,4 @@
-"""What containers say of the geometry of pictures, and what FFmpeg's decoders leave to whoever shows them."""
+"""Cropping and orientation that containers declare, and that FFmpeg's decoders do not apply."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Crop:
 
     @property
     def kept(self) -> tuple[int, int]:
-        """Width and height of what is shown."""
+        """Width and height of the cropped picture."""
         return self.width - self.left - self.right, self.height - self.top - self.bottom
 
 
@@ -58,7 +58,7 @@ class Geometry:
     """What a container says, and no decoder does: first cropped, then turned."""
 
     crop: Crop | None = None
-    orientation: Orientation = UPRIGHT  # of frames that tell none themselves
+    orientation: Orientation = UPRIGHT  # of frames without one of their own
 
 
 AS_DECODED = Geometry()

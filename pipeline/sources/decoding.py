@@ -20,10 +20,10 @@ from foveate.pipeline.sources.cropping import Geometry
 
 _MESSAGES_KEPT = 5
 Begins = Callable[["Packet[VideoStream]"], bool]
-Times = Literal["stream", "untold", "rate", "setting"]
+Times = Literal["stream", "unknown", "rate", "setting"]
 """Where times come from: the stream, its declared frame rate, or the rate setting.
 
-``untold``: from the stream, if its first picture bears a timestamp; its header does not tell."""
+``unknown``: from the stream if its first picture has a timestamp; its header does not say."""
 
 
 class Decoder(Protocol):
@@ -36,7 +36,7 @@ class Decoder(Protocol):
     def extradata(self) -> bytes | None: ...
 
     def decode(self, packet: Packet[VideoStream] | None = None, /) -> list[VideoFrame]:
-        """The frames that a packet brings to light, or without one those that are left. Raises FFmpegError."""
+        """The frames that are complete after a packet; without one, those still inside. Raises FFmpegError."""
 
 
 class Packets(Protocol):
@@ -66,7 +66,7 @@ class Feed(Packets, Protocol):
     sample_aspect: float
     times: Times
     decode_order: bool  # only decoding timestamps can be trusted
-    spliced: bool  # timestamps may begin anew in the middle, as in a transport stream; else a gap is a gap
+    spliced: bool  # timestamps may start again in the middle, as in a transport stream; else a gap is a gap
     geometry: Geometry  # what the container says, and the decoder does not do
 
     def close(self) -> None:
@@ -86,10 +86,10 @@ class FileFeed(Feed, Protocol):
 
     @property
     def length(self) -> float | None:
-        """Seconds from the first picture to the end of the last one, as far as it is told beforehand."""
+        """Seconds from the first picture to the end of the last one, if the header has it."""
 
     def obstacle(self, packets: int) -> str | None:
-        """Why no picture came out of so many packets, and what to do, if the container tells."""
+        """Why no picture could be decoded from so many packets, and what to do, if the container shows it."""
 
     def following(self) -> FileFeed | None:
         """What the video goes on with behind the last packet, where that is another stream. Raises SourceError."""
@@ -107,7 +107,7 @@ class SoughtFeed(FileFeed, Protocol):
     def packets_from(self, ticks: int, begins: Begins) -> tuple[int, Iterator[Packet[VideoStream]]]:
         """Packets from the last keyframe before a time on, and how many pictures are before it; all where unknown.
 
-        ``begins`` tells of a packet whether decoding can begin there. Raises FFmpegError.
+        ``begins``: whether decoding can begin at a packet. Raises FFmpegError.
         """
 
 
@@ -209,8 +209,8 @@ class FrameDecoder:
     def _drain(self) -> Iterator[VideoFrame]:
         """The frames still inside the decoder.
 
-        An error among them hides those behind it: PyAV cannot read on, and may not even tell. Where fewer
-        come out than went in, the end of the stream is decoded anew, without threads that look ahead.
+        An error among them hides those after it: PyAV cannot continue, and may not even report it. If fewer frames come
+        out than packets went in, the end of the stream is decoded again, without frame threads.
         """
         try:
             yield from self._counted(self._feed.decoder.decode(None))

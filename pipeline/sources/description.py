@@ -1,4 +1,4 @@
-"""What is told of a source when it is opened."""
+"""The SourceInfo of a video, made when it is opened."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ class Opening:
     decoded: VideoFrame
     shown: Picture
     start: float | None  # its timestamp in seconds; None: it has none
-    lone: bool  # it is known to be the only one
+    single: bool  # it is the only picture
     skipped: int = 0  # pictures before it that could not be shown, because a keyframe came after them
 
 
 def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) -> SourceInfo:
-    """What ``info`` tells of a stream."""
-    decoded, shown, lone = opening.decoded, opening.shown, opening.lone
+    """The SourceInfo of a stream."""
+    decoded, shown, single = opening.decoded, opening.shown, opening.single
     orientation, (height, width) = shown.orientation, shown.luma.shape
     aspect, times = feed.sample_aspect, _times(feed, opening)
-    frames = 1 if lone else feed.frames
+    frames = 1 if single else feed.frames
     if settings.frames is not None and frames is not None:
         frames = min(frames, settings.frames)
     return SourceInfo(
         name=name,
         width=width,
         height=height,
-        fps=None if lone else feed.average_rate,
+        fps=None if single else feed.average_rate,
         frames=frames,
         start=opening.start or 0.0 if times == "stream" and not feed.decode_order else 0.0,
-        times="stream" if lone else times,
-        assumed_rate=None if lone or times == "stream" else feed.rate,
+        times="stream" if single else times,
+        assumed_rate=None if single or times == "stream" else feed.rate,
         rotation=orientation.rotation,
         mirrored=orientation.unsupported is None and orientation.mirrored,
         cropping=_cropping(feed.geometry.crop, decoded),
@@ -58,9 +58,9 @@ def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) 
 
 def _times(feed: Feed, opening: Opening) -> TimesFrom:
     """Where the times come from, now that the first picture is known."""
-    if feed.times == "stream" or (feed.times == "untold" and opening.start is not None):
+    if feed.times == "stream" or (feed.times == "unknown" and opening.start is not None):
         return "stream"
-    return "declared rate" if feed.times == "rate" or (feed.times == "untold" and feed.rate) else "rate setting"
+    return "declared rate" if feed.times == "rate" or (feed.times == "unknown" and feed.rate) else "rate setting"
 
 
 def _cropping(crop: Crop | None, decoded: VideoFrame) -> Cropping | None:

@@ -16,11 +16,11 @@ from foveate.pipeline.sources.boxes import Box, content, header_number, inside, 
 _PLAIN: Final = 1.0
 _ENTRIES: Final = (">IiI", ">QqI")  # by version: duration, media time, rate as 16.16 fixed point
 _LONGEST: Final = (1 << 32) - 1, (1 << 64) - 1  # durations by version
-_LARGEST: Final = 1 << 20  # bytes of an edit list that is looked at
+_LARGEST: Final = 1 << 20  # bytes of an edit list; larger ones are ignored
 
 
 class Edit(NamedTuple):
-    """One entry. ``media``: where it begins in the track, in ticks of that; -1: nothing is shown."""
+    """One entry. ``media``: where it begins in the track, in ticks of the track; -1 for a gap."""
 
     duration: int  # ticks of the movie
     media: int
@@ -123,7 +123,7 @@ def _signed(value: int) -> int:
 def _is_followed(edits: list[Edit]) -> bool:
     """Whether FFmpeg follows: nothing is empty behind the first edit, and all play at their own speed.
 
-    Of a lone edit the speed is ignored by all players: there are files whose writers left it 0.
+    All players ignore the speed of a single edit: some writers leave it 0.
     """
     shown = [number for number, edit in enumerate(edits) if edit.media >= 0]
     if len(shown) < 1 or any(edit.duration == 0 for edit in edits):

@@ -17,7 +17,7 @@ _DESCRIPTORS: Final = "/proc/self/fd"
 class FileObject:
     """What is read from a binary file object, from its beginning, under a name of this process's own.
 
-    A file of the system is opened anew, so that its position does not matter and stays as it is. All else
+    A file of the system is opened again by its path, so that its position neither matters nor changes. All else
     (``io.BytesIO``, a member of an archive, an answer of a server) is first copied to a temporary file as a whole.
     """
 

@@ -19,10 +19,10 @@ class Still:
 
     kind: str  # of the item: "hvc1", "av01"; "grid" where it is made of tiles
     tiles: tuple[int, ...]  # identities of the items that it is made of, row by row
-    width: int  # pixels, before it is cropped or turned; 0: it does not tell
+    width: int  # pixels, before it is cropped or turned; 0 if unknown
     height: int
     geometry: Geometry
-    colour: tuple[int, int] | None  # matrix (ISO/IEC 23091-2) and range (FFmpeg's), where they are told here
+    colour: tuple[int, int] | None  # matrix (ISO/IEC 23091-2) and range (FFmpeg's), if stated here
 
 
 class _Property(NamedTuple):

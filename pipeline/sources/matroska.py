@@ -1,4 +1,4 @@
-"""The elements that Matroska and WebM files are made of (RFC 8794), and the cropping that they tell (RFC 9559)."""
+"""The elements of Matroska and WebM files (RFC 8794), and the cropping that they declare (RFC 9559)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 4096  # elements at the top of a segment after which no tracks
 
 
 class Element(NamedTuple):
-    """An element: its identity, where its content begins, and how long that is; None: it does not tell."""
+    """An element: its identity, where its content begins, and its size in bytes; None if unknown."""
 
     identity: int
     start: int
@@ -57,7 +57,7 @@ def video_crops(file: BinaryIO, size: int) -> list[Crop | None]:
 
 
 def _elements(file: BinaryIO, start: int, stop: int) -> Iterator[Element]:
-    """The elements side by side in a part of a file, up to the first that does not tell where it ends."""
+    """The elements side by side in a part of a file, up to the first of unknown size."""
     while start < stop:
         found = element(file, start)
         if found is None:

@@ -1,4 +1,4 @@
-"""Which parts of a picture file can be seen through. Videos are looked at without: their alpha is ignored."""
+"""Which parts of a picture file are transparent. The alpha of videos is ignored."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _UNKNOWN = range(len(Type), len(Type) + 16)  # kinds of side data that FFmpeg ha
 
 @dataclass(frozen=True, slots=True)
 class Orientation:
-    """First swap rows and columns, then flip. ``unsupported``: what else is asked for, and cannot be done."""
+    """First swap rows and columns, then flip. ``unsupported``: what the matrix asks for and cannot be applied."""
 
     transpose: bool = False
     flip_rows: bool = False
@@ -47,12 +47,12 @@ class OrientationReader:
     """Orientations of one stream's frames. They may change with any frame.
 
     A frame without a display matrix is as the container says if it is a keyframe, and else like the one before: H.264
-    and HEVC state an orientation once for all frames up to the next such start (ITU-T H.264, D.2.27), and FFmpeg tells
-    it of one.
+    and HEVC state an orientation once for all frames up to the next such start (ITU-T H.264, D.2.27), and FFmpeg
+    reports it with one.
     """
 
     def __init__(self, stated: Orientation = UPRIGHT) -> None:
-        """``stated``: that of frames which do not tell their own."""
+        """``stated``: the orientation of frames without one of their own."""
         self._matrix: bytes | None = None
         self._stated = self._orientation = stated
         self._plain: dict[tuple[str, int, int], Graph] = {}

@@ -1,4 +1,4 @@
-"""Sources of frames of one's own: what is iterated over, and what is pushed one by one."""
+"""Sources of frames from Python: an iterable of pictures, or pictures that are pushed one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings, shown_value
 from foveate.pipeline.sources.address import shown
-from foveate.pipeline.sources.arrays import ArrayReader, Layout, borne_time, described, is_one_picture
+from foveate.pipeline.sources.arrays import ArrayReader, Layout, described, is_one_picture, time_of
 from foveate.pipeline.sources.clock import Timed
 from foveate.pipeline.sources.sampling import Sampling, nothing_shown, sampling_of
 
@@ -24,25 +24,25 @@ PUSHED: Final = "<pushed frames>"
 
 
 class OwnClock:
-    """Times of own frames: those told, or those that frames bear, or so many frames a second; the first is 0.0."""
+    """Times of frames from Python: given by the caller, the frames' own, or by the frame rate; the first is 0.0."""
 
-    def __init__(self, rate: float, settled: bool) -> None:
-        """``settled``: the rate counts for more than the times that frames bear."""
-        self._rate, self._settled = rate, settled
+    def __init__(self, rate: float, fixed: bool) -> None:
+        """``fixed``: the rate is used even for frames with times of their own."""
+        self._rate, self._fixed = rate, fixed
         self._last: float | None = None
         self._anchor, self._since = 0.0, 0  # the latest time that was not made up, and how many were made up since
-        self._told: float | None = None  # the latest one
-        self.start: float | None = None  # the first time that was told or borne
+        self._given: float | None = None  # the latest one
+        self.start: float | None = None  # the first time that was not made up
         self._shift = 0.0  # what is taken from such times
 
-    def place(self, told: object, borne: float | None, number: int) -> tuple[float, bool]:
-        """Seconds after the first frame, and whether the times that frames bear jumped back.
+    def place(self, given: object, own: float | None, number: int) -> tuple[float, bool]:
+        """Seconds after the first frame, and whether the frames' own times jumped back.
 
-        Raises SourceError, which names ``number``, for a told time that is no number, or not behind the one before.
+        Raises SourceError, which names ``number``, for a given time that is not a number or does not grow.
         """
-        stamp = None if self._settled else borne
-        if told is not None:
-            stamp = self._checked(told, number)
+        stamp = None if self._fixed else own
+        if given is not None:
+            stamp = self._checked(given, number)
         made_up = 0.0 if self._last is None else self._anchor + (self._since + 1) / self._rate
         if stamp is None:
             self._since += self._last is not None
@@ -58,26 +58,26 @@ class OwnClock:
         self._since = 0
         return seconds, back
 
-    def _checked(self, told: object, number: int) -> float:
-        if isinstance(told, bool) or not isinstance(told, Real) or not math.isfinite(told):
-            raise SourceError(f"frame {number}: its time must be a number of seconds, got {told!r}")
-        stamp = float(told)
-        if self._told is not None and stamp <= self._told:
+    def _checked(self, given: object, number: int) -> float:
+        if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given):
+            raise SourceError(f"frame {number}: its time must be a number of seconds, got {given!r}")
+        stamp = float(given)
+        if self._given is not None and stamp <= self._given:
             raise SourceError(
-                f"frame {number}: its time must be greater than that of the one before, {self._told:g} s, "
+                f"frame {number}: its time must be greater than that of the one before, {self._given:g} s, "
                 f"got {stamp:g} s"
             )
-        self._told = stamp
+        self._given = stamp
         return stamp
 
 
 class FrameMaker:
-    """Makes Frames of what is given, in order."""
+    """Makes Frames of pictures from Python, in order."""
 
-    def __init__(self, rate: float, rated: bool, layout: Layout) -> None:
+    def __init__(self, rate: float, fixed_rate: bool, layout: Layout) -> None:
         self._reader = ArrayReader(layout)
-        self._clock = OwnClock(rate, rated)
-        self._rate, self._rated = rate, rated
+        self._clock = OwnClock(rate, fixed_rate)
+        self._rate, self._fixed_rate = rate, fixed_rate
         self.count = 0  # frames made so far
         self._kind = ""  # what the first one was
 
@@ -88,10 +88,10 @@ class FrameMaker:
             yield self.frame(picture, time)
 
     def frame(self, picture: object, time: object) -> Frame:
-        """The next Frame. Raises SourceError, after which the next one takes its place."""
+        """The next Frame. Raises SourceError, and does not count that picture."""
         number = self.count
         made = self._reader.read(picture, number)
-        seconds, jumped = self._clock.place(time, borne_time(picture), number)
+        seconds, jumped = self._clock.place(time, time_of(picture), number)
         self.count += 1
         self._kind = self._kind or made.kind
         return Frame(number, seconds, made.luma, made.chroma, made.colour, jumped)
@@ -99,7 +99,7 @@ class FrameMaker:
     def describe(self, name: str, first: Frame, frames: int | None) -> SourceInfo:
         """What is known when there is a first frame."""
         timed = self._clock.start is not None
-        made_up = not (timed or self._rated)
+        made_up = not (timed or self._fixed_rate)
         return SourceInfo(
             name=name,
             width=first.width,
@@ -116,18 +116,18 @@ class FrameMaker:
 class OwnSource:
     """Frames of an iterable: pictures, or (time in seconds, picture). Iterated once.
 
-    The first is taken on opening, so that ``info`` tells what really comes; the others by the thread that reads.
+    The first is taken on opening, so that ``info`` describes what is really in it; the others by the thread that reads.
     """
 
     def __init__(
-        self, frames: object, settings: SourceSettings, rated: bool, layout: Layout, name: str | None = None
+        self, frames: object, settings: SourceSettings, fixed_rate: bool, layout: Layout, name: str | None = None
     ) -> None:
-        """``rated``: the rate setting counts for more than the times that frames bear.
+        """``fixed_rate``: the rate setting is used even for frames with times of their own.
 
         Raises SourceError where the first is no picture, and SettingsError for what is no iterable of them.
         """
         self.damage = Damage()
-        self._making = FrameMaker(settings.rate, rated, layout)
+        self._making = FrameMaker(settings.rate, fixed_rate, layout)
         name = OWN if name is None else shown(name)
         sampling = sampling_of(settings, None, name)
         made = self._making.frames(_several(frames))
@@ -153,15 +153,15 @@ class OwnSource:
 class PushedSource:
     """Frames that are pushed by one thread and read by another."""
 
-    def __init__(self, settings: SourceSettings, rated: bool, layout: Layout) -> None:
+    def __init__(self, settings: SourceSettings, fixed_rate: bool, layout: Layout) -> None:
         """See OwnSource."""
         self.damage = Damage()
         self.info = SourceInfo(PUSHED, 0, 0, None, None)  # until there is a frame
-        self._making = FrameMaker(settings.rate, rated, layout)
+        self._making = FrameMaker(settings.rate, fixed_rate, layout)
         self._waiting = BoundedQueue(1)
 
     def take(self, picture: object, time: float | None) -> Frame:
-        """The next Frame. Raises SourceError for what is none, and counts it as never given."""
+        """The next Frame. Raises SourceError if it is no picture; that one is not counted."""
         frame = self._making.frame(picture, time)
         if frame.index == 0:
             self.info = self._making.describe(PUSHED, frame, None)
@@ -186,7 +186,7 @@ class PushedSource:
 
 
 def _sampled(frames: Iterable[Frame], sampling: Sampling, length: float) -> Iterator[Frame]:
-    """The frames that are looked at. All are made, because their memory may be used again before that is known."""
+    """The sampled frames. All are copied, because the caller may reuse their memory before the choice is made."""
     for decision in sampling.decide(Timed(frame, frame.time, frame.discontinuity, length) for frame in frames):
         if decision.wanted:
             yield replace(decision.picture.item, discontinuity=decision.picture.jumped)

@@ -20,7 +20,7 @@ from foveate.pipeline.sources.address import numbered_files, shown
 from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times, record_damage
 from foveate.pipeline.sources.opening import open_container
-from foveate.pipeline.sources.streams import choose_stream
+from foveate.pipeline.sources.streams import choose_stream, sample_aspect
 from foveate.pipeline.sources.tiff import without_jpeg
 
 _TRIES = 10  # how many of the first files may be broken
@@ -66,8 +66,7 @@ class PictureFeed:
                 continue
             with container:
                 stream = choose_stream(container, None, name)
-                aspect = stream.sample_aspect_ratio
-                self.sample_aspect = float(aspect) if aspect else 1.0
+                self.sample_aspect = sample_aspect(stream)
                 decoder = CodecContext.create(stream.codec_context.name, "r")
                 assert isinstance(decoder, VideoCodecContext)
                 return decoder
@@ -91,11 +90,11 @@ class PictureFeed:
             yield packet
 
     def obstacle(self, packets: int) -> str | None:
-        """None: a picture file tells no more than its decoder."""
+        """None: a picture file shows no more than its decoder reports."""
         return None
 
     def shortfall(self) -> str | None:
-        """Never short: every file was looked at."""
+        """None: the files were counted, so none is missing."""
         return None
 
     @property

@@ -117,7 +117,7 @@ def _is_rgb(format_: VideoFormat) -> bool:
 
 
 def _target(format_: VideoFormat, grey: bool) -> str:
-    """An 8-bit format that libswscale gives the same range, whether or not it looks at the frame's tags."""
+    """An 8-bit format that libswscale gives the same range, whether or not it regards the frame's tags."""
     if grey:
         return "gray"
     whole = format_.chroma_width(64) == 64 and format_.chroma_height(64) == 64

@@ -1,4 +1,4 @@
-"""Which pictures of a video are looked at: a span of time, so many a second, or every Nth."""
+"""Which pictures of a video are processed: a span of time, so many a second, or every Nth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T]):
-    """One picture, in presentation order, and whether it is looked at. ``number`` counts the pictures of the file."""
+    """One picture, in presentation order, and whether it is processed. ``number`` counts the pictures of the file."""
 
     number: int
     picture: Timed[T]
@@ -27,11 +27,11 @@ class Decision(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is looked at of a video. Times are seconds after its first picture.
+    """Which pictures of a video are processed. Times are seconds after its first picture.
 
-    A picture is shown from its own time until that of the next one. Looked at is what is shown in [start, end): at
-    ``start + k / fps`` for k = 0, 1, ..., where ``fps`` is set, each picture once; else every picture, or the first and
-    each ``every``-th after it.
+    A picture is shown from its own time until that of the next one. Of those shown in [start, end), the ones shown at
+    ``start + k / fps`` for k = 0, 1, ... are processed if ``fps`` is set, each once; else the first and every
+    ``every``-th after it.
     """
 
     start: float = 0.0
@@ -47,8 +47,8 @@ class Sampling:
     def decide(self, pictures: Iterable[Timed[T]], first: int = 0) -> Generator[Decision[T], None, None]:
         """Decide on ``pictures``, whose numbers begin with ``first``; ends at the end of the span.
 
-        That takes a look at the next picture. Where times jump among pictures that are left out, the next one that is
-        looked at bears the jump.
+        That needs the next picture. If times jump among pictures that are left out, the next one that is processed
+        counts as the discontinuity.
         """
         count, jumped = 0, False
         for number, (picture, until) in enumerate(_with_ends(pictures), first):
@@ -83,11 +83,11 @@ def sampling_of(settings: SourceSettings, length: float | None, name: str) -> Sa
 
 
 class NothingShownError(SourceError):
-    """Pictures can be decoded, and none of them is looked at."""
+    """Pictures can be decoded, but the settings leave all of them out."""
 
 
 def nothing_shown(sampling: Sampling) -> str:
-    """Why nothing is looked at, where pictures can be decoded."""
+    """Why no picture is processed although pictures can be decoded."""
     return f"there is no frame at {sampling.start:g} s or later; give an earlier start"
 
 

@@ -1,7 +1,8 @@
-"""Decoding only what is looked at: which packets of a file have to be decoded for the pictures that are wanted.
+"""Decoding only what is sampled: which packets of a file have to be decoded for the pictures that are wanted.
 
-The packets tell times and order of all pictures, so that clock and Sampling decide beforehand, exactly as they would on
-decoded ones. A wanted picture takes the packets from the last entry before it on, without those that nobody needs.
+The packets have the times and the order of all pictures, so that clock and Sampling decide beforehand, exactly as they
+would on decoded pictures. A wanted picture needs the packets from the last entry point before it on, except
+those that no other picture refers to.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from foveate.pipeline.sources.sampling import Decision, Sampling
 
 _REORDERED = 16  # pictures by which decoding and presentation order may differ (ITU-T H.264, A.3.1; H.265, A.4)
 _MOST_HELD = 64 << 20  # bytes of packets that wait for a decision; beyond, they are decoded in any case
-_LOOKED_AT = 32  # packets that must bear timestamps, lest none be relied on
+_LOOKED_AT = 32  # packets that must all have timestamps for any to be relied on
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +46,7 @@ class Skipper:
     """Chooses the packets of one feed. Iterated once.
 
     ``runs`` yields feeds of what has to be decoded, one after the other; between two of them the decoder must be
-    emptied. Each decoded picture is then shown to ``take``, which tells whether it is looked at.
+    emptied. Each decoded picture is then passed to ``take``, which says whether it is sampled.
     """
 
     def __init__(self, feed: SoughtFeed, sampling: Sampling, origin: int, nominal: float, damage: Damage) -> None:
@@ -76,7 +77,7 @@ class Skipper:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the packets tell enough: known pictures, each with a time of its own. Asked before ``runs``."""
+        """Whether the codec is known, and each packet has a time of its own. To be called before ``runs``."""
         ahead = list(islice(self._packets, _LOOKED_AT))
         self._packets = chain(ahead, self._packets)
         packets = [packet for packet in ahead if packet.size]
@@ -94,7 +95,7 @@ class Skipper:
             yield Run(self, self._feed, (packet for _, packet in packets))
 
     def take(self, pts: int | None) -> Decision[_Coded] | None:
-        """The decision on a decoded picture, if it is looked at; None else."""
+        """The decision on a decoded picture if it is sampled, else None."""
         return None if pts is None else self._wanted.pop(pts, None)
 
     def is_followed(self) -> bool:
@@ -215,7 +216,7 @@ class Run:
         return self._packets
 
     def shortfall(self) -> str | None:
-        """None: the skipper tells, when it is finished."""
+        """None: the skipper reports it at its end."""
         return None
 
     def tail(self, ticks: int) -> Feed | None:

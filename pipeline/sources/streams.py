@@ -65,6 +65,12 @@ def average_rate(stream: VideoStream) -> float | None:
     return float(rate) if rate and 0 < rate <= 1000 else declared_rate(stream)
 
 
+def sample_aspect(stream: VideoStream) -> float:
+    """Width of a pixel / its height; 1.0 if the stream does not state it."""
+    aspect = stream.sample_aspect_ratio
+    return float(aspect) if aspect else 1.0
+
+
 def _preferred(videos: list[VideoStream]) -> VideoStream:
     longest = max(_seconds(stream) or 0.0 for stream in videos)
 
@@ -83,7 +89,7 @@ def _is_picture(stream: VideoStream, longest: float) -> bool:
 
 
 def _seconds(stream: VideoStream) -> float | None:
-    """Length of a stream, as its header or its Matroska statistics tag tells it."""
+    """Length of a stream, from its header or its Matroska statistics tag."""
     if stream.frames == 1:
         return 0.0
     if stream.duration and stream.time_base:

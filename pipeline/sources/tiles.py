@@ -107,7 +107,7 @@ class TiledFeed:
         return cast("Iterator[Packet[VideoStream]]", packets)
 
     def obstacle(self, packets: int) -> str | None:
-        """None: it tells no more than its decoders."""
+        """None: the file shows no more than its decoders report."""
 
     def following(self) -> FileFeed | None:
         """None: there is but one picture."""

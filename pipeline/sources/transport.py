@@ -1,4 +1,4 @@
-"""MPEG transport streams, as far as FFmpeg does not tell what is in them (ISO/IEC 13818-1, 2.4.3)."""
+"""MPEG transport streams, where FFmpeg does not report what is in them (ISO/IEC 13818-1, 2.4.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 _SYNC: Final = 0x47  # first byte of a packet
 _DISTANCES: Final = (188, 192, 204)  # from packet to packet: plain, M2TS, with parity
-_WINDOW: Final = 1 << 22  # bytes that are looked at together
+_WINDOW: Final = 1 << 22  # bytes that are searched at once
 _VIDEO: Final = range(0xE0, 0xF0)  # stream_id of video (table 2-22)
 _ADAPTED: Final = 0x20  # flag: an adaptation field comes before the payload
 

@@ -41,7 +41,7 @@ def announced(file: BinaryIO) -> int:
 
 
 def _boxes_end(file: BinaryIO) -> int:
-    """Where the last top-level box with pictures ends (ISO 14496-12, 4.2); what follows and is none is let pass."""
+    """Where the last top-level box with pictures ends (ISO 14496-12, 4.2); other data after it is accepted."""
     position = end = 0
     while len(head := file.read(16)) >= 8 and head[4:8] in _BOXES:
         length = int.from_bytes(head[:4], "big")
@@ -67,7 +67,7 @@ def _matroska_end(file: BinaryIO) -> int:
 
 
 def _gif_end(file: BinaryIO) -> int:
-    """Where the last block that is begun ends (GIF89a, appendix B). A missing trailer is let pass."""
+    """Where the last block in the file ends (GIF89a, appendix B). A missing trailer is accepted."""
     file.seek(10)
     _skip_palette(file, 2)
     while introducer := file.read(1):

@@ -1,4 +1,4 @@
-"""Which servers are believed to be who they say: certificates, for Python, for libav, and to tell what is wrong."""
+"""Certificates of servers: how Python and libav verify them, and what is wrong where they cannot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PORTS = {"https": 443, "rtsps": 322, "rtmps": 443}
 
 
 def tls_options(settings: LiveSettings) -> dict[str, str]:
-    """What libav's TLS is told. Raises SettingsError where ``live.ca_file`` holds no certificate."""
+    """The TLS options for libav. Raises SettingsError where ``live.ca_file`` holds no certificate."""
     if not settings.verify:
         return {"tls_verify": "0"}
     trusting(settings)
@@ -25,7 +25,7 @@ def tls_options(settings: LiveSettings) -> dict[str, str]:
 
 
 def trusting(settings: LiveSettings) -> ssl.SSLContext:
-    """What Python's TLS is told. Raises SettingsError where ``live.ca_file`` holds no certificate."""
+    """The TLS settings for Python. Raises SettingsError where ``live.ca_file`` holds no certificate."""
     try:
         if settings.ca_file is not None:
             refuse_endless(Path(settings.ca_file))
@@ -42,7 +42,7 @@ def trusting(settings: LiveSettings) -> ssl.SSLContext:
 def distrust(url: str, settings: LiveSettings, limit: float) -> str | None:
     """The message where the server's certificate is not trusted; None where it is, or not known within ``limit`` s.
 
-    For after a failure of libav, which does not tell why.
+    For use after a failure of libav, which does not report the cause.
     """
     try:
         parts = urlsplit(url)

@@ -20,7 +20,7 @@ from foveate.pipeline.sources.skipping import Skipper
 
 
 class VideoSource:
-    """Frames of one feed. The first is decoded on opening, so that ``info`` tells what really comes.
+    """Frames of one feed. The first is decoded on opening, so that ``info`` describes what is really in it.
 
     Iterated once; ``close`` ends the iteration.
     """
@@ -38,7 +38,7 @@ class VideoSource:
         ahead = list(islice(self._pictures, 1 if feed.times == "stream" else 2))
         if not ahead:
             raise SourceError(f"{name}: no picture can be decoded: {self._decoder.failure(feed)}")
-        lone = len(ahead) == 1 and feed.times != "stream"
+        single = len(ahead) == 1 and feed.times != "stream"
         skipped = self._decoder.skipped(ahead[0].item.pts)
         sampling = sampling_of(settings, feed.length, name)
         self._chosen = self._all(ahead) if sampling.is_everything else self._sampled(ahead, sampling)
@@ -47,7 +47,7 @@ class VideoSource:
             raise NothingShownError(f"{name}: {nothing_shown(sampling)}")
         first = self._reader.read(decision.picture.item)
         start = None if self.origin is None else float(self.origin * feed.time_base)
-        opening = Opening(decision.picture.item, first, start, lone, skipped)
+        opening = Opening(decision.picture.item, first, start, single, skipped)
         info = describe(feed, opening, settings, name)
         self.info = info if sampling.is_everything or info.frames == 1 else replace(info, frames=None)
         frames = map(self._frame, chain([decision], self._chosen))
@@ -82,7 +82,7 @@ class VideoSource:
     def _sampled(
         self, ahead: list[Timed[VideoFrame]], sampling: Sampling
     ) -> Generator[Decision[VideoFrame], None, None]:
-        """The pictures that are looked at; the others are decoded only where it cannot be avoided."""
+        """The sampled pictures; the others are decoded only where it cannot be avoided."""
         skipper = self._skipper(ahead[0].item, sampling)
         if skipper is None:
             for decision in sampling.decide(self._following(ahead)):
@@ -107,7 +107,7 @@ class VideoSource:
             skipper.finish()
 
     def _decoded_through(self, sampling: Sampling, begin: int) -> Iterator[Decision[VideoFrame]]:
-        """What is looked at from picture ``begin`` on: the file once more, and all streams that it goes on with."""
+        """The sampled pictures from number ``begin`` on: reads the file again, and all streams that continue it."""
         feed = self._feed.again()
         if feed is None:
             return
@@ -123,7 +123,7 @@ class VideoSource:
                 self._reader.pass_over(decision.picture.item)
 
     def _skipper(self, first: VideoFrame, sampling: Sampling) -> Skipper | None:
-        """What reads the file anew and chooses its packets; None where every picture has to be decoded."""
+        """Reads the file again and chooses its packets; None if every picture has to be decoded."""
         feed = None if first.interlaced_frame or self.origin is None else self._feed.again()
         if feed is None or self.origin is None:
             return None
@@ -134,7 +134,7 @@ class VideoSource:
         self._pictures.close()
         self._feed.close()
         self._feed = feed
-        self.damage.clear()  # what was lost behind the first picture is met again, or not looked at
+        self.damage.clear()  # damage after the first picture is met again, or skipped
         return skipper
 
     def _stamped(self) -> Iterator[Stamped[VideoFrame]]:

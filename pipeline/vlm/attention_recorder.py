@@ -91,7 +91,7 @@ def _attentions(model: Any) -> dict[int, Any]:
 
 
 def _newest(query: torch.Tensor, key: torch.Tensor, mask: Any, scaling: float) -> torch.Tensor:
-    """Attention of the last query, the mean over heads: [1, H, N, D] and [1, G, M, D], H a multiple of G -> [M]."""
+    """Attention of the last position, averaged over heads: [1, H, N, D] and [1, G, M, D], H a multiple of G -> [M]."""
     with torch.no_grad():
         heads, size = key.shape[1], query.shape[-1]
         asked = query[:, :, -1].float().reshape(len(query), heads, -1, size)

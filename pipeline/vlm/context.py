@@ -28,7 +28,7 @@ class GroupList:
         return len(self.number)
 
     def __getitem__(self, chosen: NDArray[Any]) -> GroupList:
-        """Some of them."""
+        """The selected groups."""
         return GroupList(self.number[chosen], self.frame[chosen], self.group[chosen])
 
 
@@ -42,28 +42,28 @@ class Part(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What shows where."""
+    """Which group is visible in each cell."""
 
-    cells: NDArray[np.int64]  # [rows, columns]: which of ``live`` shows there, -1: none
+    cells: NDArray[np.int64]  # [rows, columns]: index into ``live`` of the visible group, -1 for none
     live: GroupList
-    shows: NDArray[np.int64]  # [N]: cells in which each still shows, at least 1
+    shows: NDArray[np.int64]  # [N]: cells in which each is visible, at least 1
 
     @classmethod
     def of(cls, cells: NDArray[np.int64], given: GroupList) -> _State:
-        """Of cells that hold indices into ``given``: what shows nowhere is left out."""
+        """From cells that hold indices into ``given``; groups that are not visible are left out."""
         counts = np.bincount(cells.ravel() + 1, minlength=len(given) + 1)[1:]
         lives = counts > 0
         index = np.concatenate([[-1], np.where(lives, np.cumsum(lives) - 1, -1)])
         return cls(index[cells + 1], given[lives], counts[lives])
 
     def without(self, lives: NDArray[np.bool_]) -> _State:
-        """Some taken away, though they show; ``lives`` is bool[N]."""
+        """Without the groups that do not live on, visible or not; ``lives`` is bool[N]."""
         known = np.concatenate([[False], lives])
         return _State.of(np.where(known[self.cells + 1], self.cells, -1), self.live)
 
 
 class Context:
-    """Which groups of the Selections given so far still count: those that are the newest somewhere in the picture.
+    """The live groups of the Selections so far: those that are the newest somewhere in the picture.
 
     A group is ``merge`` x ``merge`` tokens, one token of the language model, and lives and dies as a whole. Groups that
     later ones cover are dead, and so are all earlier ones after a keyframe other than a periodic one. So the
@@ -102,7 +102,7 @@ class Context:
 
     @property
     def limit(self) -> int | None:
-        """The most that live at a time."""
+        """The most groups that may be live at a time."""
         return self._limit
 
     @property
@@ -112,7 +112,7 @@ class Context:
 
     @property
     def overflow(self) -> int:
-        """Groups that left so far because of the limit, while they still showed."""
+        """Groups dropped so far because of the limit, while still visible."""
         return self._overflow
 
     @property
@@ -122,7 +122,7 @@ class Context:
 
     @property
     def live(self) -> GroupList:
-        """The groups that still count."""
+        """The live groups."""
         return self._state.live
 
     def replaces(self, selection: Selection) -> GroupList:
@@ -153,7 +153,7 @@ class Context:
         return [part for part in shown if len(part.number)]
 
     def sent(self) -> None:
-        """Note that the model has got all that is live."""
+        """Note that the model has received all live groups."""
         self._sent = self._given
         self._parts.clear()
 
@@ -173,7 +173,7 @@ class Context:
         return _State.of(_painted(cells, selection, self._merge, len(live)), _more(live, selection, self._given, count))
 
     def _within(self, after: _State) -> _State:
-        """As much as the limit holds."""
+        """What remains within the limit."""
         limit = self._limit
         if limit is None:
             return after
@@ -197,7 +197,7 @@ class Context:
         return lives[frame]
 
     def _forget_parts(self) -> None:
-        """Hold no more than twice what is live."""
+        """Keep the patches of at most twice as many groups as are live."""
         live = self._state.live
         first = _first(live)[live.number >= self._sent]  # ascending
         starts = np.flatnonzero(np.diff(first, prepend=-1))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from foveate.pipeline.vlm.attention_recorder import AttentionRecorder
     from foveate.pipeline.vlm.reader import Reader
 
-ANSWER: Final = 256  # tokens that an answer may have, if nothing else is said
+ANSWER: Final = 256  # tokens that an answer may have, by default
 _FIRST: Final = 4  # tokens that always stay, as models attend to the first ones whatever they are (Xiao et al. 2023)
 _TEXT: Final = -1
 
@@ -44,7 +44,7 @@ class _Marks(NamedTuple):
         return _Marks(*(torch.cat(pair) for pair in zip(self, other, strict=True)))
 
     def of(self, kept: torch.Tensor) -> _Marks:
-        """Those of some tokens."""
+        """The marks of the selected tokens."""
         return _Marks(*(each[kept] for each in self))
 
 
@@ -72,7 +72,7 @@ class Conversation:
         self._marks = _Marks(*[torch.empty(0, dtype=torch.int64)] * 3)
         self.cache: Any = DynamicCache(config=self._model.config)
         self._pictures = self._turns = 0
-        self._over = False  # a turn failed that cannot be taken back
+        self._over = False  # a turn failed and cannot be undone
         self._latest: tuple[list[tuple[Part, Groups]], NDArray[np.int64], int] | None = None
         if tokens is not None and tokens < 1:
             raise ValueError(f"tokens must be at least 1, got {tokens}")
@@ -83,7 +83,7 @@ class Conversation:
 
     @property
     def context(self) -> Context:
-        """The one that was given. Raises ValueError where none was."""
+        """The context that was given. Raises ValueError if there is none."""
         if self._context is None:
             raise ValueError("the conversation has no context; give reader.conversation() one")
         return self._context
@@ -103,7 +103,7 @@ class Conversation:
         return "".join(self.stream(selections, text, **how))
 
     def stream(self, selections: Sequence[Selection], text: str, **how: Any) -> Iterator[str]:
-        """The same, piece by piece as it comes. To stop early is to end the turn there.
+        """As ``ask``, piece by piece. Stopping early ends the turn there.
 
         Raises ValueError where the turn does not fit, before anything is read. What fails later is raised as it comes;
         the conversation is then as before that turn, but with layers of linear attention over: RuntimeError.
@@ -197,7 +197,9 @@ class Conversation:
         keep(self.cache, kept[:-1].nonzero()[:, 0])
         ids, positions, types = (each[..., kept] for each in self.prompt)
         if positions.ndim == 3:
-            positions[0] = torch.arange(positions.shape[-1])  # the token's number; it tells nothing of places
+            positions[0] = torch.arange(
+                positions.shape[-1]
+            )  # the token's number in the prompt, unrelated to its position in the picture
         self.prompt, self._marks = Prompt(ids, positions, types), self._marks.of(kept)
 
     def _close_gaps(self) -> None:
@@ -227,7 +229,7 @@ class Conversation:
                 with torch.no_grad():
                     criteria = StoppingCriteriaList([stop])
                     found.append(self._model.generate(**inputs, **how, streamer=pieces, stopping_criteria=criteria))
-            except BaseException as error:  # noqa: BLE001 - told by the thread that asked
+            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
                 found.append(error)
                 pieces.end()
 
@@ -246,7 +248,7 @@ class Conversation:
             raise found[0]
 
     def _take_back(self, error: BaseException) -> None:
-        """Drop what a turn that failed has left in the cache."""
+        """Remove what a failed turn has left in the cache."""
         held = max(0, self.tokens - 1)
         if held == 0:
             self.cache = DynamicCache(config=self._model.config)
@@ -267,7 +269,7 @@ class Conversation:
 
 
 class _Stop(StoppingCriteria):  # type: ignore[misc] # its package is not typed
-    """Ends the generation when it is asked to."""
+    """Ends the generation on request."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -1,4 +1,4 @@
-"""Rows of patches made where the patches lie, such as a GPU; the same numbers as ``rows``."""
+"""Rows of patches, computed on the device of the patches, such as a GPU; the same numbers as ``rows``."""
 
 from __future__ import annotations
 

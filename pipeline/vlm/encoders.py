@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from foveate.pipeline.errors import ModelError, one_line
+from foveate.pipeline.errors import out_of_memory_advice
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.siglip2 import attach, inputs
 from foveate.pipeline.vlm.tower_graph import KEPT, TowerGraph
 from foveate.pipeline.vlm.towers import Tower
 
-_OFTEN: Final = 3  # frames of as many groups, before a graph is captured for them: it costs some ten passes
+_OFTEN: Final = 3  # frames of one size before a graph is captured for them, which takes as long as about ten passes
+_ADVICE: Final = "encode fewer tokens a frame with a smaller --budget"  # when memory runs out
 
 
 class TowerEncoder:
@@ -45,7 +45,7 @@ class TowerEncoder:
         found = np.empty((len(groups), self._width), np.float32)
         if len(groups):
             rows = self._tower.rows(_patches(selection)[groups.order], self._mean, self._std)
-            with _clear_memory_error():
+            with out_of_memory_advice(_ADVICE):
                 by_place = self._features(rows, groups).float().cpu().numpy()
             found[groups.order[:: self.merge**2] // self.merge**2] = by_place
         return found
@@ -57,7 +57,7 @@ class TowerEncoder:
         return torch.as_tensor(self._tower.encode(rows, [groups]).pooler_output[0])
 
     def _comes_often(self, size: tuple[int, ...]) -> bool:
-        """Whether frames of this size have a graph; only so many have one, lest one be captured at each frame."""
+        """Whether frames of this size have a graph. Their number is limited, so that not every frame captures one."""
         self._seen[size] += 1
         if self._seen[size] > _OFTEN and len(self._graphed) < KEPT:
             self._graphed.add(size)
@@ -65,7 +65,7 @@ class TowerEncoder:
 
 
 class Siglip2Encoder:
-    """SigLIP 2: an embedding for each token, the last layer's, each at its token's own place."""
+    """SigLIP 2: the last layer's embedding of each token, at the token's own position."""
 
     merge = 1
 
@@ -84,7 +84,7 @@ class Siglip2Encoder:
         _patches(selection)
         if not len(selection):
             return np.empty((0, self._width), np.float32)
-        with _clear_memory_error(), torch.no_grad():
+        with out_of_memory_advice(_ADVICE), torch.no_grad():
             given = {name: value.to(self._model.device) for name, value in inputs([selection]).items()}
             return np.asarray(self._model(**given).last_hidden_state[0].float().cpu().numpy())
 
@@ -93,13 +93,3 @@ def _patches(selection: Selection) -> NDArray[np.uint8]:
     if selection.patches is None:
         raise ValueError("the selections must hold patches; open the stream with patches=True")
     return selection.patches
-
-
-@contextmanager
-def _clear_memory_error() -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        if "out of memory" not in str(error).casefold():
-            raise
-        raise ModelError(f"{one_line(error)}; encode fewer tokens a frame with a smaller --budget") from error

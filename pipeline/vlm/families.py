@@ -1,4 +1,4 @@
-"""Which models fit, without importing what runs them."""
+"""Which models are supported, without importing transformers."""
 
 from __future__ import annotations
 

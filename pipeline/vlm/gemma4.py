@@ -41,7 +41,7 @@ class Gemma4Tower(Tower):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the rows it takes: it scales them to [-1, 1] before it rounds them to its weights' type."""
+        """The type of its input rows: it scales them to [-1, 1] before it rounds them to its weights' type."""
         return torch.float32
 
     def rows(self, patches: NDArray[np.uint8], mean: Sequence[float], std: Sequence[float]) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""A model of transformers from a folder, and the one line for whatever is wrong with it."""
+"""A model of transformers from a folder, and one-line errors for whatever is wrong with it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _T = TypeVar("_T")
 
 
 class ModelFolder(NamedTuple):
-    """What was typed, and what is told where it does not do."""
+    """The folder that was given, and what the error messages about it say."""
 
     path: Path
     flag: str  # such as "--model"
-    further: tuple[str, ...] = ()  # types that fit besides the families
-    otherwise: str = ""  # what is told behind a path that is no folder
-    besides: str = ""  # what is told behind the types that fit
+    further: tuple[str, ...] = ()  # supported types besides the families
+    otherwise: str = ""  # follows the message that the path is no folder
+    besides: str = ""  # follows the list of supported types
 
     def kind(self) -> str:
-        """The ``model_type`` of the model. Raises what can be told before anything large is loaded."""
+        """The ``model_type`` of the model. Raises the errors that show before anything large is loaded."""
         if not self.path.is_dir():
             raise SettingsError(f"{self.flag} must be a folder with a model, got {str(self.path)!r}{self.otherwise}")
         try:
@@ -57,7 +57,7 @@ class ModelFolder(NamedTuple):
             return load()
         except ImportError as error:
             raise ModelError(f"{self.path} needs more: {one_line(error)}; {install_command('vlm')}") from error
-        except Exception as error:  # whatever is wrong with its files, libraries say in ways of their own
+        except Exception as error:  # libraries raise errors of any kind for broken files
             raise self._cannot_load(error) from error
 
     def _import_all(self) -> None:

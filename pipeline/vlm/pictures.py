@@ -1,4 +1,4 @@
-"""Pictures of a frame for models that take only pictures: the whole at a small size, and sharp parts of what was asked.
+"""Pictures of a frame for models that take only pictures: a thumbnail, and sharp parts where the query matches.
 
 A picture of W x H pixels costs ceil(W / s) * ceil(H / s) language-model tokens, where s * s are the pixels that a
 token stands for: 28 * 28 with Qwen2-VL and Qwen2.5-VL (patches of 14 pixels, merged by 2), 32 * 32 with Qwen3-VL. Sizes
@@ -20,16 +20,14 @@ from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.vlm.sharp_parts import Part, SharpParts
 
 PIXELS: Final = 32 * 32
-"""Pixels that a language-model token stands for, if nothing else is said."""
+"""Pixels per language-model token, by default."""
 _QUALITY: Final = 90  # of JPEG, of 100
 _THUMBNAILS: Final = (0.25, 0.4, 0.6)  # shares of the budget that the whole picture gets at least beside sharp parts
 _FINEST_LODS: Final = 1  # tokens up to this LOD say where the parts lie
-_FAINT: Final = 0.1  # what takes part less than this, at most, is no reason for a part
+_FAINT: Final = 0.1  # if no participation exceeds this, no part is sent
 _SHARE: Final = 0.5  # of the highest participation; tokens with less do not count
-_AROUND: Final = 0.05  # weight of the cells around what is asked for, into which it may reach
-_WORTH: Final = (
-    0.8  # of the error in one picture of the same budget, where something is asked for: parts must leave less
-)
+_AROUND: Final = 0.05  # weight of the cells around those that match the query
+_WORTH: Final = 0.8  # of the error of one picture of the same budget in the matching cells: parts must leave less
 _NEAR: Final = 0.25  # of the picture's longer side: beyond this distance from the gaze nothing counts
 
 
@@ -90,7 +88,7 @@ def pictures_of(
 def _beside_parts(
     frame: NDArray[np.uint8], asked: Map, plain: Picture, budget: int, pixels_per_token: int
 ) -> list[Picture]:
-    """A thumbnail and parts, or ``plain`` where that shows what is asked for about as well."""
+    """A thumbnail and parts, or ``plain`` if that shows the matching cells about as well."""
     around = np.maximum(asked, _AROUND * cv2.dilate(asked, np.ones((3, 3), np.uint8)))
     search = SharpParts(frame, around, math.sqrt(pixels_per_token))
     wholes = [_whole(frame, max(1, round(budget * share)), pixels_per_token) for share in _THUMBNAILS]
@@ -105,7 +103,7 @@ def _beside_parts(
 
 
 def _whole(frame: NDArray[np.uint8], budget: int, pixels_per_token: int) -> Picture:
-    """All of the frame, never enlarged."""
+    """The whole frame, reduced, never enlarged."""
     height, width, _ = frame.shape
     tokens = tokens_of(width, height, pixels_per_token)
     if tokens <= budget:
@@ -127,7 +125,7 @@ def _blocks(aspect: float, budget: int) -> tuple[int, int]:
 
 
 def _interest(selection: Selection, gaze: tuple[float, float] | None) -> Map:
-    """How much each cell is asked for, float32[grid]; zeros where nothing is."""
+    """How much each cell matters, float32[grid], by the query or the gaze; zeros without either."""
     rows, columns = selection.grid
     interest = np.zeros((rows, columns), np.float32)
     if gaze is not None:

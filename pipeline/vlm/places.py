@@ -1,4 +1,4 @@
-"""Where tokens lie in the picture, and what a learned position table says of such places.
+"""Positions of tokens in the picture, and how to read a learned position table there.
 
 A place is a centre **and** an extent. A token of LOD l shows what one patch would show of the picture reduced by 2^l,
 so it is to get the position that the model gives to that patch: the model's own resampling of its table, onto a grid
@@ -22,7 +22,7 @@ _CUBIC = -0.5
 
 
 class Located(Protocol):
-    """What tells where the tokens of one frame lie; a Selection does, and says what each is."""
+    """Anything with the positions of one frame's tokens, such as a Selection, whose fields are described there."""
 
     @property
     def index(self) -> int:
@@ -74,7 +74,7 @@ class Places:
         return len(self.rows)
 
     def __getitem__(self, order: NDArray[np.intp]) -> Places:
-        """Those of some tokens, in another order."""
+        """The places of the selected tokens, in the given order."""
         return Places(self.rows[order], self.columns[order], self.extent[order], self.grid)
 
 

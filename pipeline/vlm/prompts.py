@@ -1,4 +1,4 @@
-"""Prompts in which only the chosen groups stand, each at the position that it has in the whole picture's prompt."""
+"""Prompts with the chosen groups alone, each at the position that it has in the prompt of the whole picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Prompt(NamedTuple):
 
     @property
     def next(self) -> int:
-        """The position of what follows."""
+        """The position of the next token."""
         own = self.positions[1:] if self.positions.ndim == 3 else self.positions
         return int(own.max()) + 1 if own.numel() else 0
 
@@ -74,7 +74,7 @@ def _positions(
 
 
 def joined(before: Prompt | None, after: Prompt) -> Prompt:
-    """One piece behind the other: positions go on where the first ends."""
+    """The pieces one after the other: positions continue where the first ends."""
     if before is None:
         return after
     if after.positions.ndim == 3:
@@ -88,7 +88,7 @@ def joined(before: Prompt | None, after: Prompt) -> Prompt:
 def closed(prompt: Prompt, pictures: torch.Tensor) -> tuple[Prompt, torch.Tensor]:
     """The prompt without gaps between its pieces' positions, and by how much each token moved: int64[L], at most 0.
 
-    ``pictures``, int64[L], tells which picture each token is of, -1: none. Each picture is a piece, and keeps the
+    ``pictures``, int64[L], is the number of each token's picture, -1 for text. Each picture is a piece, and keeps the
     distances within it; so is each other token.
     """
     own = prompt.positions[1:] if prompt.positions.ndim == 3 else prompt.positions[None]

@@ -18,7 +18,7 @@ from foveate.pipeline.vlm.prompts import Prompt, marks, prompt_of
 from foveate.pipeline.vlm.towers import Tower
 
 _LATE: Final = 99_999.9  # seconds; earlier times have no more digits
-_MARK: Final = "@@answer@@"  # stands for an answer, to find what a chat template puts behind one
+_MARK: Final = "@@answer@@"  # placeholder for an answer, to find what a chat template puts after one
 
 
 class Reader:
@@ -41,12 +41,12 @@ class Reader:
 
     @property
     def merge(self) -> int:
-        """What ``allocation.merge`` of the stream must be."""
+        """The ``allocation.merge`` that the stream needs."""
         return self._tower.merge
 
     @property
     def context_length(self) -> int | None:
-        """Tokens that the model can attend to, by its configuration; None where that does not tell."""
+        """Tokens that the model can attend to, by its configuration; None if that does not say."""
         return getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
 
     @property
@@ -77,7 +77,7 @@ class Reader:
         return self.conversation().stream(selections, text, **how)
 
     def conversation(self, context: Context | None = None, tokens: int | None = None) -> Conversation:
-        """A new one, of several turns.
+        """A new conversation of several turns.
 
         With a ``context`` the model holds only what still shows of a stream with stream memory, and with ``tokens`` at
         most so many tokens of pictures and text; see Conversation. Raises ValueError for a context of another
@@ -94,7 +94,7 @@ class Reader:
         return prompt_of(self.model, ids, frames), self._features(selections, frames)
 
     def _continued(self, question: dict[str, Any], last: int) -> str:
-        """What the chat template puts behind an answer whose last token was ``last``, with the next question."""
+        """What the chat template puts between an answer that ends with token ``last`` and the next question."""
         asked = {"role": "user", "content": [{"type": "text", "text": "?"}]}
         answered = {"role": "assistant", "content": [{"type": "text", "text": _MARK}]}
         tail = self._rendered([asked, answered, question]).rpartition(_MARK)[2]

@@ -1,4 +1,4 @@
-"""Patches as the rows of numbers that models' processors make of pictures."""
+"""Patches as rows of numbers, as models' image processors make them of pictures."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ from foveate.pipeline.sources.address import shown
 from foveate.pipeline.vlm.pictures import Picture
 
 KEY_VARIABLE: Final = "OPENAI_API_KEY"
-ANSWER: Final = 256  # tokens that an answer may have, if nothing else is said
+ANSWER: Final = 256  # tokens that an answer may have, by default
 _ENDPOINT: Final = "/chat/completions"
 _TRIES: Final = 4
 _LONGEST_PAUSE: Final = 20.0  # seconds, also where the server asks for more
 _LONGEST_LINE: Final = 1 << 20  # bytes of one event
-_LONGEST_PAGE: Final = 1 << 16  # bytes of what comes with a refusal
+_LONGEST_PAGE: Final = 1 << 16  # bytes of the body of an error response
 _LONGEST_REASON: Final = 300  # characters of a server's own words in a message
-_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504, 529})  # statuses after which another try may help
+_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504, 529})  # statuses after which retrying may help
 _ADVICE: Final = {
     401: "set the environment variable {variable} to a key that it accepts",
     403: "set the environment variable {variable} to a key that it accepts",
@@ -43,7 +43,7 @@ class Shown(NamedTuple):
 
 
 class _Passing(Exception):  # noqa: N818 - not an error yet
-    """Another try may help."""
+    """A failure after which retrying may help."""
 
     def __init__(self, why: str, after: float = 0.0) -> None:
         super().__init__(why)
@@ -109,7 +109,7 @@ class Server:
             return
 
     def _asked(self, body: bytes) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """A connection that is about to answer. Raises ModelError; _Passing where another try may help."""
+        """A connection that is about to answer. Raises ModelError; _Passing if retrying may help."""
         connection = self._connected()
         try:
             connection.request("POST", self._path, body, self._headers())
@@ -154,7 +154,7 @@ class Server:
         return headers | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
 
     def _refuse(self, response: http.client.HTTPResponse) -> None:
-        """Raise what a status other than 200 means."""
+        """Raise the error for a status other than 200."""
         status = response.status
         said = f"{status} {response.reason}".strip()
         if reason := self._reason(self._page(response)):
@@ -169,7 +169,7 @@ class Server:
         raise self._error(said)
 
     def _page(self, response: http.client.HTTPResponse) -> str:
-        """As much of a short page as comes in a time that one waits for a reason."""
+        """The body of an error response, as far as it is short and comes in time."""
         page, end = b"", time.monotonic() + self._connect_timeout
         while len(page) < _LONGEST_PAGE and time.monotonic() < end and (more := response.read1(_LONGEST_PAGE)):
             page += more
@@ -230,7 +230,7 @@ class Server:
             if said.get("error"):
                 raise self._error(f"it reports: {self._reason(event)}")
             choices = said["choices"]
-            if not choices:  # as in an event that tells the usage
+            if not choices:  # as in an event with the usage
                 return "", False
             text = (choices[0].get("delta") or {}).get("content") or ""
             ended = choices[0].get("finish_reason") is not None

@@ -1,4 +1,4 @@
-"""Which parts of a frame to show beside a thumbnail: those that leave the least error where something is asked for."""
+"""Which parts of a frame to show beside a thumbnail: those that leave the least error in the cells that matter."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def painted_error(frame: Pixels, small: Pixels) -> Map:
 
 
 class SharpParts:
-    """Chooses them for one frame, uint8[height, width, 3].
+    """Chooses the parts of one frame, uint8[height, width, 3].
 
     ``asked``, float32[rows, columns], weighs the error of each cell; a token is a square of ``side`` pixels.
     """
@@ -80,7 +80,7 @@ class SharpParts:
         return list(best.parts)
 
     def error(self, thumbnail: Pixels, parts: Sequence[Part] = ()) -> Map:
-        """What a reader that sees these pictures gets wrong, weighted by ``asked``, of each cell."""
+        """The error of a reader that sees these pictures, in each cell, weighted by ``asked``."""
         error = self._asked * painted_error(self._frame, thumbnail)
         for part in parts:
             cells = cells_in(part.box, self._frame.shape)
@@ -93,7 +93,7 @@ class _Choice(NamedTuple):
     parts: tuple[Part, ...]
 
     def rank(self) -> tuple[float, int]:
-        """What is less is better: fewer tokens of parts leave more to the thumbnail."""
+        """The key to compare choices by, the least first: fewer tokens in parts leave more for the thumbnail."""
         return self.error, sum(part.tokens for part in self.parts)
 
 

@@ -1,4 +1,4 @@
-"""What a vision tower of the Qwen kind works out from a whole grid, worked out for chosen groups."""
+"""What vision towers of the Qwen families compute from a whole grid, computed for chosen groups."""
 
 from __future__ import annotations
 

@@ -69,12 +69,12 @@ class Tower:
 
     @property
     def device(self) -> torch.device:
-        """Where the tower's weights lie."""
+        """The device of the tower's weights."""
         return next(self.visual.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the rows it takes: that of its weights."""
+        """The type of its input rows: that of its weights."""
         return next(self.visual.parameters()).dtype
 
     def inputs(self, frames: Sequence[Groups], exact: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:

@@ -15,17 +15,17 @@ from foveate.pipeline.sinks.overlay.layout import Image
 _GREY_SHARE: Final = 0.3
 _HEAT_SHARE: Final = 0.85  # more than the rest: hot places saturate, cold ones still show the picture
 _RELEASE: Final = 0.9  # per frame; the scale follows a rising score at once and a falling one slowly
-_LEAST_TOP: Final = 0.05  # noise is not blown up to look like relevance
+_LEAST_TOP: Final = 0.05  # so that noise is not amplified to look like relevance
 
 
 class HeatScale:
-    """The score that is shown in the brightest colour, so that dim scenes are legible without flicker."""
+    """The score shown in the brightest colour; it follows the scene slowly, so that dim scenes show without flicker."""
 
     def __init__(self) -> None:
         self.top = _LEAST_TOP
 
     def follow(self, heat: NDArray[np.float32]) -> None:
-        """Take note of one frame's map."""
+        """Adapt to one frame's map."""
         highest = float(heat.max(initial=0.0))
         self.top = max(highest, _RELEASE * self.top, _LEAST_TOP)
 

@@ -12,7 +12,7 @@ import numpy as np
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.sinks.overlay.layout import Image
 
-FRAMES: Final = 240  # that are shown; older ones leave at the left
+FRAMES: Final = 240  # shown at a time
 _LEAST, _MOST = 10.0, 50.0  # dB, the PSNR scale's ends
 _BAR: Final = (58, 88, 132)
 _LINE: Final = (255, 196, 92)
@@ -35,7 +35,7 @@ class History:
         self._budget = budget
 
     def add(self, selection: Selection, psnr: float) -> None:
-        """Take note of one frame."""
+        """Append one frame."""
         self._points.append(_Point(len(selection), psnr, selection.keyframe is not None))
 
     def draw(self, image: Image, font: float) -> None:

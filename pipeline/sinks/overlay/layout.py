@@ -1,4 +1,4 @@
-"""Where things lie on the overlay: a legend above four panels, each under a caption.
+"""The layout of the overlay: a legend above four panels, each under a caption.
 
 The panels are the picture with its tokens, the score map, what the model sees, and the figures over time: two above
 two, or, for pictures that are higher than wide, all in a row.

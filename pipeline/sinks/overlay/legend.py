@@ -1,4 +1,4 @@
-"""The legend above the panels: which frame, how many tokens of each LOD, how much was computed anew."""
+"""The legend above the panels: which frame, how many tokens of each LOD, how much was recomputed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Pen:
         self._x += self._measure(text) + round(gap * self._font)
 
     def number(self, label: str, value: str, room: str, gap: float = 28) -> None:
-        """Write a dull label and a bright value; ``room`` is the longest value, so that nothing jumps about."""
+        """Write a dull label and a bright value; ``room`` is the longest value, so that what follows stays in place."""
         self.text(label, _DULL, gap=10)
         self.text(value, _BRIGHT, gap=0)
         self._x += max(0, self._measure(room) - self._measure(value)) + round(gap * self._font)
@@ -108,7 +108,7 @@ def draw_caption(image: Image, text: str, font: float) -> None:
 
 
 def _plain(text: str) -> str:
-    """What OpenCV's font can write, which has ASCII alone: the accents of letters go, what is left becomes "?"."""
+    """What OpenCV's font can write, which has ASCII alone: accents are removed, other characters become "?"."""
     bare = "".join(each for each in unicodedata.normalize("NFKD", text) if not unicodedata.combining(each))
     return bare.encode("ascii", "replace").decode()
 
@@ -146,7 +146,7 @@ class QueryText:
         self._text = _query_line([*header.config.get("query", ()), *pictures], header.ignored)
 
     def of(self, selection: Selection) -> str:
-        """What was looked for in ``selection``; "" for nothing."""
+        """The query of ``selection`` as text; "" without one."""
         changed = selection.extras.get("query")
         if changed is not None:
             self._text = _query_line(changed, selection.extras.get("query_ignored", ()))
@@ -154,5 +154,5 @@ class QueryText:
 
 
 def _query_line(queries: Sequence[str], ignored: Sequence[str]) -> str:
-    """The queries, and before them which of their words count for nothing: the end of a long line is cut."""
+    """The queries, after the words that are ignored; a long line is cut at its end."""
     return (f"(ignored: {', '.join(ignored)}) " if ignored else "") + ", ".join(queries)

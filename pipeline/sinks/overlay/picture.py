@@ -62,7 +62,7 @@ class OverlayPicture:
         return canvas
 
     def follow(self, frame: FrameView, selection: Selection) -> Seen:
-        """Take note of a frame, once, and draw nothing. Returns what the model sees."""
+        """Process a frame once, without drawing. Returns what the model sees."""
         if self._followed is None or self._followed[0] is not selection:
             self._scale.follow(selection.maps["score"])
             seen = self._reader.see(frame, selection)
@@ -89,7 +89,7 @@ class OverlayPicture:
 
 
 class SharedPicture:
-    """The one that several sinks of a stream draw with."""
+    """The OverlayPicture that several sinks of a stream share."""
 
     def __init__(self) -> None:
         self._picture: OverlayPicture | None = None

@@ -1,4 +1,4 @@
-"""The overlay video: what was selected, where and why, and what a model sees of it."""
+"""The overlay video as a sink: tokens, scores, what a model sees, and figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OverlaySink:
         self._shared = shared or SharedPicture()
         self._picture: OverlayPicture | None = None
         self._video: VideoFile | None = None
-        self._origin: float | None = None  # seconds, of the first picture: players wait for what begins later than 0
+        self._origin: float | None = None  # seconds, of the first picture: some players wait until then
 
     def open(self, header: Header) -> None:
         """Create the file; its size follows from the header's. Raises SinkError."""

@@ -18,10 +18,10 @@ from foveate.pipeline.sinks.header import budget_of, version
 from foveate.pipeline.sinks.report.figures import Figures
 
 CLIP: Final = "@clip@"
-"""Stands where the video belongs, in base64."""
+"""The placeholder for the video in base64."""
 
 _TEMPLATE: Final = Path(__file__).with_name("page.html")
-_POINTS: Final = 1000  # of a line: more cannot be told apart
+_POINTS: Final = 1000  # of a line: more could not be distinguished
 
 
 def page(header: Header, figures: Figures, shown: int) -> str:
@@ -97,7 +97,7 @@ def _chart(name: str, values: array[float], figures: Figures, top: float | None,
 
 
 def _thinned(times: NDArray[np.float64], values: NDArray[np.float64]) -> Iterator[tuple[float, float]]:
-    """The line's points; of many the least and the most of each stretch, so that no peak is lost."""
+    """The line's points; if there are many, the least and the most of each stretch, so that no peak is lost."""
     stretches = max(1, -(-len(values) // (_POINTS // 2))) if len(values) > _POINTS else 1
     for start in range(0, len(values), stretches):
         part = values[start : start + stretches]

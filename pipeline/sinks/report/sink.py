@@ -1,4 +1,4 @@
-"""The report: one HTML file with the clip and its panels, the figures over time, what was asked, and the settings."""
+"""The report: one HTML file with the clip and its panels, the figures over time, the queries, and the settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHUNK: Final = 3 * 2**16  # bytes that are encoded at once; whole groups of thr
 
 
 class ReportSink:
-    """Writes a page that needs no other file. It appears when the run ends, also when that is before its time."""
+    """Writes a page that needs no other file. It appears when the run ends, also when it is interrupted."""
 
     needs_patches = True
     needs_heat = True

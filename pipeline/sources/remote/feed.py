@@ -35,7 +35,7 @@ _SERVERS: Final[Mapping[str, Callable[[str, LiveSettings], Server]]] = {
     "https": WebServer,
     "ftp": FtpServer,
 }
-_TOLD_AT_ONCE: Final = {"matroska,webm", "avi"}  # formats whose length is told at their beginning
+_LENGTH_FIRST: Final = {"matroska,webm", "avi"}  # formats with their length at the beginning
 _BUFFER: Final = 1 << 18  # bytes that libav asks for at once
 _PLAYLIST: Final = b"#EXTM3U"
 _PICTURES: Final = {b"heic", b"heix", b"mif1", b"miaf", b"avif"}  # brands of HEIF (ISO 23008-12, annex B; AVIF 1.1)
@@ -154,10 +154,10 @@ class RemoteFeed(ContainerFeed):
     def shortfall(self) -> str | None:
         """Say so if the connection was cut, or the file is shorter than its own structure announces.
 
-        Only what tells that in a few places is looked into: for the others, all would have to be sent again.
+        Only formats that have it in a few places are checked: for the others, the whole file would be sent again.
         """
         file = self._file
-        few = self.index is not None or self._container.format.name in _TOLD_AT_ONCE
+        few = self.index is not None or self._container.format.name in _LENGTH_FIRST
         if file.failure is not None or not few or not file.parts or file.total is None:
             return file.failure
         try:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from foveate.pipeline.sources.remote.reply import Reply, Server, ServerError
 
-_HEAD: Final = 65_536  # bytes at the beginning that are kept: formats are told by them
-_NEAR: Final = 1 << 20  # bytes that are read over rather than asked for anew
+_HEAD: Final = 65_536  # bytes at the beginning that are kept, to recognise formats
+_NEAR: Final = 1 << 20  # bytes that are read and dropped rather than requested again
 RETRY_DELAYS: Final = (0.5, 1.0, 2.0)  # seconds before each further try, until bytes come again
 _RESTARTS: Final = 8  # times that a file is read from its beginning where the server sends no parts
 
@@ -33,7 +33,7 @@ class RemoteFile(io.RawIOBase):
         self._position = 0  # of the next byte to be read
         self._restarts = 0
         self._stopped = threading.Event()
-        self._hold = threading.Lock()  # of the reply, while it is let go of
+        self._hold = threading.Lock()  # held while the reply is released
         self.head = b""
         head = bytearray()
         while len(head) < _HEAD and (piece := self._next(_HEAD - len(head))):

@@ -52,13 +52,13 @@ class FtpServer:
 
     def explain(self, error: Exception) -> ServerError:
         """See ``Server``."""
-        told = shown(" ".join(str(error).split()))
-        if isinstance(error, ftplib.error_perm) and told.startswith(_NOT_LOGGED_IN):
+        reply = shown(" ".join(str(error).split()))
+        if isinstance(error, ftplib.error_perm) and reply.startswith(_NOT_LOGGED_IN):
             return ServerError("the server refused the user or password; check both (ftp://USER:PASSWORD@HOST/...)")
-        if isinstance(error, ftplib.error_perm) and told.startswith(_UNAVAILABLE):
+        if isinstance(error, ftplib.error_perm) and reply.startswith(_UNAVAILABLE):
             return ServerError("there is no such file on the server; check the address")
         if isinstance(error, ftplib.Error):
-            return ServerError(f"the server answered {told}", passing=isinstance(error, ftplib.error_temp))
+            return ServerError(f"the server answered {reply}", passing=isinstance(error, ftplib.error_temp))
         if isinstance(error, socket.gaierror | UnicodeError):
             return ServerError("its host name is not known; check the address and the network", passing=True)
         if isinstance(error, TimeoutError):

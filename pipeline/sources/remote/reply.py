@@ -21,10 +21,10 @@ class Reply(NamedTuple):
     close: Callable[[], None]
     abort: Callable[[], None]  # ends a wait in ``read``, from another thread; the reply is still to be closed
     begin: int  # the place in the file of the first byte
-    total: int | None  # bytes of the whole file; None: the server does not tell
+    total: int | None  # bytes of the whole file; None if the server does not say
     parts: bool  # whether the server sends parts of the file as well
-    version: str = ""  # another one for another content, where the server tells
-    kind: str = ""  # the content's type, where the server tells
+    version: str = ""  # changes with the content; empty if the server does not say
+    kind: str = ""  # the content's type; empty if the server does not say
 
 
 class Server(Protocol):

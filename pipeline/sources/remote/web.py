@@ -87,13 +87,13 @@ class WebServer:
             return ServerError(f"no answer within {self._limit:g} s; check the address", passing=True)
         if isinstance(reason, OSError) and reason.strerror:
             return ServerError(f"{reason.strerror.lower()}; check the address", passing=True)
-        told = shown(" ".join(str(reason).split())) or type(reason).__name__
-        return ServerError(f"{told}; check the address", passing=isinstance(error, HTTPException))
+        reply = shown(" ".join(str(reason).split())) or type(reason).__name__
+        return ServerError(f"{reply}; check the address", passing=isinstance(error, HTTPException))
 
     @staticmethod
     def _refused(error: HTTPError) -> ServerError:
-        told = shown(" ".join(str(error.reason).split()))
-        reason = _REASONS.get(error.code, f"the server answered {error.code} ({told})")
+        reply = shown(" ".join(str(error.reason).split()))
+        reason = _REASONS.get(error.code, f"the server answered {error.code} ({reply})")
         return ServerError(reason, passing=error.code in _PASSING)
 
 

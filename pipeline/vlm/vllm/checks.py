@@ -1,4 +1,4 @@
-"""What a request says, checked before it reaches the engine: what would be wrong there would end the whole server."""
+"""Checks of requests before they reach the engine, where an error would end the whole server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels from the parser to the engine: checked frames as tensors, and back again."""
+"""Checked frames as tensors, which pass from the parser to the engine, and back again."""
 
 from __future__ import annotations
 

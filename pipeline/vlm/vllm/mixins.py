@@ -1,4 +1,4 @@
-"""What a model of vLLM and its processor take over, so that images may be chosen tokens; all else is as it was."""
+"""Mixins for a model of vLLM and its processor, so that images may be chosen tokens; all else stays the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foveate.pipeline.vlm.vllm.tower import encode
 
 
 def _sent_fields() -> dict[str, MultiModalFieldConfig]:
-    """Of a request, by which vLLM joins its parts: one array after the other, none of them changed."""
+    """A field of a request whose parts vLLM joins by concatenation, unchanged."""
     return {name: MultiModalFieldConfig.batched("image") for name in (SIZE, PLACES, PATCHES)}
 
 
@@ -36,7 +36,7 @@ def _engine_fields(inputs: Mapping[str, Any], merge: int) -> dict[str, MultiModa
 
 
 class ChosenInfo:
-    """Of a processor: what it takes."""
+    """Mixin for a processor's info: what it accepts."""
 
     def get_data_parser(self) -> Any:
         """The model's own parser, which now knows chosen tokens."""
@@ -50,7 +50,7 @@ class ChosenInfo:
         return parser
 
     def _chosen(self, data: Mapping[str, object]) -> DictEmbeddingItems:
-        """Raises ValueError for what is malformed: vLLM answers with it, and goes on."""
+        """Raises ValueError for malformed tokens: vLLM responds with its message, and goes on."""
         vision = self.get_hf_config().vision_config  # type: ignore[attr-defined]
         merge = int(vision.spatial_merge_size)
         longest = int(self.ctx.model_config.max_model_len)  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ class ChosenInfo:
 
 
 class ChosenProcessor:
-    """Of a processor: what it makes of a prompt."""
+    """Mixin for a processor: what it makes of a prompt."""
 
     info: Any
 
@@ -104,7 +104,7 @@ class ChosenModel:
     visual: Any
 
     def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:
-        """Raises ValueError for video pruning, which tells positions by its own features."""
+        """Raises ValueError for video pruning, which computes positions from its own features."""
         super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]
         if getattr(self, "is_multimodal_pruning_enabled", False):
             raise ValueError("Foveate's models cannot prune videos as well; leave out --video-pruning-rate")

@@ -1,4 +1,4 @@
-"""What a client sends to a vLLM with the plugin: of each frame its tokens' patches and places. It needs NumPy alone."""
+"""Requests to a vLLM server with the plugin: each frame's patches and positions. Needs only NumPy."""
 
 from __future__ import annotations
 
