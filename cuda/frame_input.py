@@ -38,7 +38,7 @@ class FrameInput:
 
     def __init__(self, memory: Memory, stream: Stream) -> None:
         """Raises EngineError where there is no memory."""
-        self._records = [memory.pinned((1,), FRAME_INPUT) for _ in range(SLOTS)]
+        self._records = [memory.pinned((1,), FRAME_INPUT).reshape(()) for _ in range(SLOTS)]
         self.on_device = memory.array("frame input", (), FRAME_INPUT, stream)
 
     def write(
@@ -62,7 +62,7 @@ class FrameInput:
         record["steps"] = planes.steps
         record["wide"] = planes.wide
         record["number"] = number
-        record["keyframe"] = keyframe
+        record["keyframe"] = int(keyframe)
         record["discontinuity"] = discontinuity
         record["feedback"] = controls.feedback
         record["budget"] = controls.budget or 0

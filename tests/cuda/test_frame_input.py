@@ -55,6 +55,6 @@ def test_every_field_is_written() -> None:
     written.write(SLOTS - 1, InputPlanes((9, 0, 0), [8] * 3, (1, 1, 1)), 0, Keyframe.NONE, False, FrameControls(), None)
     for slot, expected in ((0, WHOLE), (SLOTS - 1, PLAIN)):
         written.upload(slot, None)
-        (record,) = host.copied[-1]
+        record = host.copied[-1]
         assert set(expected) == set(FRAME_INPUT.names or ())
         assert {name: record[name].tolist() for name in expected} == expected
