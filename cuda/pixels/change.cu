@@ -19,8 +19,8 @@ struct Change {
     int* dirty;         // [tiles]
     float* motion;      // [grid]: cleared; the write kernel fills in the changed tiles
     u32* before;        // [tiles][16]: luma of the tile's top left 8x8 pixels in the frame before
-    int* scratch;  // [290]: tickets, changed tiles, histogram of luma less that of the held luma, and of the noise;
-                   // zero between frames
+    int* scratch;  // [SCRATCH], zero between frames: tickets, changed tiles, histograms of luma (new less held) and
+                   // noise
     int* touched_count;   // of local.cuh: set to zero
     double cut_distance;  // least distance of histograms for a scene cut
     int cut_tiles;        // least number of changed tiles for a scene cut
