@@ -107,7 +107,7 @@ def open_stream(
 
 
 def _address_of(source: str | os.PathLike[str] | IO[bytes], name: str | None) -> tuple[str, FileObject | Named | None]:
-    """What the source is opened by, and what has to be closed behind it."""
+    """The address to open, and what has to be closed after the source."""
     if isinstance(source, str | os.PathLike):
         address = local(os.fspath(source))
         return address, None if name is None else Named(address, name)
@@ -147,13 +147,11 @@ def _refuse_for_files(fps: float | None, layout: str) -> None:
     """Raise SettingsError for arguments that are for frames of your own only."""
     if fps is not None:
         raise SettingsError(
-            f"fps tells the rate of frames of your own, and the source is none of them, got {fps!r}; to look at so "
-            "many frames of a video a second, give source={'fps': 2}"
+            f"fps is for frames of your own, and the source is a file or an address, got {fps!r}; source={{'fps': 2}} "
+            "processes two frames of a video a second"
         )
     if layout != "rgb":
-        raise SettingsError(
-            f"layout tells how arrays of your own are to be read, and the source is none, got {layout!r}"
-        )
+        raise SettingsError(f"layout is for arrays of your own, and the source is a file or an address, got {layout!r}")
 
 
 def _is_file(source: object) -> TypeGuard[IO[bytes]]:

@@ -83,7 +83,7 @@ class _Clock:
         return self._backward_limit() <= seconds <= self._expected() + FORWARD_LIMIT
 
     def place(self, entry: Stamped[T], jumped: bool = False) -> Timed[T]:
-        """The entry on the present line of time."""
+        """The entry, timed by the present offset."""
         if self._last is None:
             seconds = self._first = (entry.stamp or 0.0) - self._shift if self._shift is not None else 0.0
         elif entry.stamp is None:
@@ -108,7 +108,7 @@ class _Clock:
         return self.place(held, jumped=back or self._spliced)
 
     def _on_line(self, entry: Stamped[T] | None) -> float | None:
-        """The entry's time if it continues the present line, else None."""
+        """The entry's time if it continues the times so far, else None."""
         if entry is None or entry.stamp is None or self._shift is None or not self.is_plain(entry):
             return None
         seconds = entry.stamp - self._shift

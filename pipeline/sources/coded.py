@@ -36,7 +36,7 @@ class CodedPictures:
         return self._alone or self._name in ("h264", "hevc") or self._name in _KEYED
 
     def role(self, packet: Packet[Any]) -> Role:
-        """What the picture is to those that follow."""
+        """The picture's role for those that follow."""
         if self._alone:
             return "entry"
         if self._name == "h264":
@@ -48,7 +48,7 @@ class CodedPictures:
         return "other" if self._name.startswith("mpeg") and _is_mpeg_b(packet) else "reference"
 
     def needs_flush(self, packet: Packet[Any]) -> bool:
-        """Of an entry: whether a decoder has to be emptied first, lest it look for pictures before this one."""
+        """Whether the decoder has to be flushed before this entry, so that it does not refer to earlier pictures."""
         return self._name == "hevc" and self._slice(packet)[0] >> 1 & 63 == 21  # a clean random access picture
 
     def _h264(self, packet: Packet[Any]) -> Role:
@@ -77,7 +77,7 @@ class CodedPictures:
 
 
 def _lengths(data: memoryview, size: int) -> Iterator[int]:
-    """Where the units of a packet begin, each behind its length."""
+    """Where the units of a packet begin, each after its length."""
     at = 0
     while at + size < len(data):
         yield at + size
@@ -85,7 +85,7 @@ def _lengths(data: memoryview, size: int) -> Iterator[int]:
 
 
 def _codes(data: bytes) -> Iterator[int]:
-    """The same behind start codes (Annex B)."""
+    """The same, after start codes (Annex B)."""
     at = data.find(_START)
     while 0 <= at < len(data) - 3:
         yield at + 3
@@ -93,7 +93,7 @@ def _codes(data: bytes) -> Iterator[int]:
 
 
 def _length_size(codec: str, configuration: bytes) -> int:
-    """Bytes of a unit's length (ISO/IEC 14496-15, 5.3.3.1 and 8.3.3.1); 0 where start codes part the units."""
+    """Bytes of a unit's length (ISO/IEC 14496-15, 5.3.3.1 and 8.3.3.1); 0 if start codes separate the units."""
     at = {"h264": 4, "hevc": 21}.get(codec, 0)
     return (configuration[at] & 3) + 1 if at and configuration[:1] == b"\1" and len(configuration) > at else 0
 

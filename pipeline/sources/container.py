@@ -83,7 +83,7 @@ class ContainerFeed:
         self.geometry = Geometry(self._crop())
 
     def _crop(self) -> Crop | None:
-        """What the container wants left out. Only files are looked into, because that takes going back and forth."""
+        """The cropping that the container declares. Read from files only, because it needs seeking."""
         try:
             if not self.path.is_file() or self._container.format.name not in CROPPING:
                 return None
@@ -93,7 +93,7 @@ class ContainerFeed:
             return None
 
     def _crop_in(self, file: BinaryIO, size: int) -> Crop | None:
-        """What the ``size`` bytes of a container of those kinds say. Raises OSError."""
+        """The cropping declared in the ``size`` bytes of such a container. Raises OSError."""
         if self._container.format.name in INDEXED:
             still = still_of(file, size)
             return still.geometry.crop if still else track_crop(file, size, self.stream.id)
@@ -128,7 +128,7 @@ class ContainerFeed:
         return None
 
     def shortfall(self) -> str | None:
-        """Say so if the file is shorter than its own structure announces."""
+        """A message if the file is shorter than its own structure announces, else None."""
         if self._part.stop:
             return None
         try:
@@ -156,7 +156,7 @@ class ContainerFeed:
         return self._part.stop > 0 or self._times is not None
 
     def following(self) -> FileFeed | None:
-        """The next movie in the file; of a transport stream, the PID under which the video goes on."""
+        """The next movie in the file; of a transport stream, the PID under which the video continues."""
         if self._part.stop:
             later = [*(begin for begin in _movies(self.path) if begin > self._part.stop), 0]
             return ContainerFeed(self.path, self._settings, Part(self._part.stop, later[0]))
@@ -250,7 +250,7 @@ def _without_jpeg(packet: Packet[VideoStream]) -> Packet[VideoStream]:
 
 
 def _move(packet: Packet[VideoStream], times: TimeMap) -> None:
-    """Give a packet the times that its file's own edit list says."""
+    """Set a packet's times by the file's edit list."""
     if packet.pts is not None:
         packet.duration = times.lasting(packet.pts, packet.duration or 0)
         packet.pts = times(packet.pts)

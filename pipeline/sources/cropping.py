@@ -30,7 +30,7 @@ class Crop:
         return slice(self.top, self.height - self.bottom), slice(self.left, self.width - self.right)
 
     def fits(self, luma: Plane) -> bool:
-        """Whether it is meant for a picture."""
+        """Whether it is for pictures of this size."""
         return luma.shape == (self.height, self.width)
 
     def cut(self, plane: Plane) -> Plane:
@@ -55,7 +55,7 @@ class Crop:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What a container says, and no decoder does: first cropped, then turned."""
+    """What a container declares and no decoder applies: first the cropping, then the orientation."""
 
     crop: Crop | None = None
     orientation: Orientation = UPRIGHT  # of frames without one of their own

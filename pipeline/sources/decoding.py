@@ -1,4 +1,4 @@
-"""Packets to decoded frames, past everything that is damaged."""
+"""Decoding packets to frames, with damage counted and skipped."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Decoder(Protocol):
 
 
 class Packets(Protocol):
-    """What a FrameDecoder reads."""
+    """Packets and their decoder, as FrameDecoder reads them."""
 
     @property
     def decoder(self) -> Decoder: ...
@@ -51,7 +51,7 @@ class Packets(Protocol):
         """Yield packets in decoding order. Raises FFmpegError where the stream cannot be read further."""
 
     def shortfall(self) -> str | None:
-        """Once the packets are through: why there are fewer than there should be, or None."""
+        """After the last packet: why there are fewer than there should be, or None."""
 
     def tail(self, ticks: int) -> Feed | None:
         """A second feed from the last keyframe before a time on, decoding one frame at a time, if it can be."""
@@ -75,14 +75,14 @@ class Feed(Packets, Protocol):
 
 @runtime_checkable
 class Cancellable(Protocol):
-    """A feed that may have to wait."""
+    """A feed that may block."""
 
     def cancel(self) -> None:
         """End every wait, now and later. From any thread, any number of times."""
 
 
 class FileFeed(Feed, Protocol):
-    """One that ends, and may be read more than once."""
+    """A feed that ends, and may be read more than once."""
 
     @property
     def length(self) -> float | None:
@@ -92,14 +92,14 @@ class FileFeed(Feed, Protocol):
         """Why no picture could be decoded from so many packets, and what to do, if the container shows it."""
 
     def following(self) -> FileFeed | None:
-        """What the video goes on with behind the last packet, where that is another stream. Raises SourceError."""
+        """The feed that continues the video after the last packet, if another stream does. Raises SourceError."""
 
     def again(self) -> SoughtFeed | None:
-        """The same from its beginning; None if it cannot be read twice, or its timestamps are not to be relied on."""
+        """The same from its beginning; None if it cannot be read twice, or its timestamps are unreliable."""
 
 
 class SoughtFeed(FileFeed, Protocol):
-    """One whose packets may be chosen from."""
+    """A feed in which packets can be skipped."""
 
     @property
     def decoder(self) -> VideoCodecContext: ...
@@ -112,14 +112,14 @@ class SoughtFeed(FileFeed, Protocol):
 
 
 def record_damage(damage: Damage, message: str, frames: int = 1) -> None:
-    """Count lost frames, and keep the message if it is a new one and there are not yet too many."""
+    """Count lost frames, and keep the message if it is new and among the first few."""
     damage.frames += frames
     if message not in damage.messages and len(damage.messages) < _MESSAGES_KEPT:
         damage.messages.append(message)
 
 
 def next_feed(feed: FileFeed, damage: Damage) -> FileFeed | None:
-    """What the video goes on with behind a feed, which is closed then; None if it does not. Records what cannot be."""
+    """The feed that continues the video after ``feed``, which is then closed; None at the end. Records damage."""
     try:
         following = feed.following()
     except SourceError as error:
@@ -165,7 +165,7 @@ class FrameDecoder:
         return self._beginning.reason(feed.obstacle(self._beginning.packets))
 
     def _packets(self) -> Iterator[Packet[VideoStream]]:
-        """Packets worth decoding. One marked as cut short is left out if it is the last."""
+        """The packets to decode. One marked as cut short is left out if it is the last."""
         held: Packet[VideoStream] | None = None
         try:
             for packet in self._feed.packets():
@@ -225,7 +225,7 @@ class FrameDecoder:
             record_damage(self._damage, "the last pictures could not be decoded", max(self._owed, 1))
 
     def _rescued(self, tail: Feed, last: int) -> Iterator[VideoFrame]:
-        """The frames and the errors that lie behind a time. What went wrong before is counted already."""
+        """The frames and errors after a time; those before are already counted."""
         packets = FrameDecoder(tail, Damage())._packets()
         failures = 0
         try:

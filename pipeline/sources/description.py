@@ -16,7 +16,7 @@ from foveate.pipeline.sources.reading import Picture
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What is found on opening: the first picture as it came and as it is yielded."""
+    """What is known on opening: the first picture as decoded and as yielded."""
 
     decoded: VideoFrame
     shown: Picture

@@ -28,7 +28,7 @@ class Edit(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Where FFmpeg's times begin and end, and what becomes of them; ticks of the track."""
+    """A span of FFmpeg's times, and what it is mapped to, in ticks of the track."""
 
     begin: int
     end: int
@@ -37,19 +37,19 @@ class Segment(NamedTuple):
 
 
 class TimeMap:
-    """Takes FFmpeg's times to those of the file's own edit list."""
+    """Maps FFmpeg's times to those of the file's own edit list."""
 
     def __init__(self, segments: list[Segment]) -> None:
         self._segments = segments
         self._begins = [segment.begin for segment in segments]
 
     def __call__(self, ticks: int) -> int:
-        """The time that the file means."""
+        """The time by the edit list."""
         segment = self._of(ticks)
         return segment.target + round((ticks - segment.begin) * segment.stretch)
 
     def lasting(self, ticks: int, duration: int) -> int:
-        """How long a picture stands that FFmpeg shows for ``duration`` from ``ticks`` on."""
+        """How long a picture is shown by the edit list that FFmpeg shows for ``duration`` from ``ticks`` on."""
         segment = self._of(ticks)
         return round((min(ticks + duration, segment.end) - ticks) * segment.stretch)
 
@@ -58,7 +58,7 @@ class TimeMap:
 
 
 class Rewritten(NamedTuple):
-    """One track's edit list: what to read in its place, and what becomes of the times."""
+    """One track's edit list: what to read in its place, and how to map the times."""
 
     position: int  # bytes
     content: bytes  # as long as what it replaces
@@ -87,7 +87,7 @@ class PatchedFile:
 
 
 def rewritten_edits(file: BinaryIO, size: int) -> dict[int, Rewritten]:
-    """Of each track whose edit list FFmpeg would not follow, by its number. ``size``: of the file, bytes.
+    """A Rewritten for each track whose edit list FFmpeg ignores, by the track's number. ``size``: of the file, bytes.
 
     Raises ValueError, with the reason, for one that cannot be followed here either.
     """
@@ -121,7 +121,7 @@ def _signed(value: int) -> int:
 
 
 def _is_followed(edits: list[Edit]) -> bool:
-    """Whether FFmpeg follows: nothing is empty behind the first edit, and all play at their own speed.
+    """Whether FFmpeg follows the list: no gaps after the first edit, and all edits play at normal speed.
 
     All players ignore the speed of a single edit: some writers leave it 0.
     """

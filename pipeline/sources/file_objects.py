@@ -1,4 +1,4 @@
-"""Files that are open already, and other objects that are read like them, as names that a source can be opened by."""
+"""Binary file objects as sources: open files, io.BytesIO and others, given a path to open them by."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DESCRIPTORS: Final = "/proc/self/fd"
 
 
 class FileObject:
-    """What is read from a binary file object, from its beginning, under a name of this process's own.
+    """The content of a binary file object, from its beginning, under a path of this process.
 
     A file of the system is opened again by its path, so that its position neither matters nor changes. All else
     (``io.BytesIO``, a member of an archive, an answer of a server) is first copied to a temporary file as a whole.
@@ -33,7 +33,7 @@ class FileObject:
         self._named = Named(self.path, name)
 
     def close(self) -> None:
-        """Give the file back; the object itself stays open. Safe to call twice."""
+        """Remove the path; the object itself stays open. Safe to call twice."""
         if self._descriptor >= 0:
             self._named.close()
             os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""The feed that fits a file: of most, one of its streams; of HEIF pictures, all tiles of one."""
+"""The feed for a file: one of its streams, or for HEIF pictures all tiles of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What HEIF files (HEIC, AVIF) say of their picture: what it is made of, and how to show it (ISO/IEC 23008-12)."""
+"""The primary picture of HEIF files (HEIC, AVIF): its tiles, cropping and orientation (ISO/IEC 23008-12)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL, _LIMITED = 2, 1  # AVCOL_RANGE_JPEG, AVCOL_RANGE_MPEG
 
 @dataclass(frozen=True, slots=True)
 class Still:
-    """The picture that a file is there to show."""
+    """The primary picture of a file."""
 
     kind: str  # of the item: "hvc1", "av01"; "grid" where it is made of tiles
     tiles: tuple[int, ...]  # identities of the items that it is made of, row by row
@@ -31,7 +31,7 @@ class _Property(NamedTuple):
 
 
 class _Numbers:
-    """Unsigned integers out of some bytes, one after the other; 0 behind their end."""
+    """Reads unsigned integers from bytes, one after the other; 0 after their end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -40,7 +40,7 @@ def element(file: BinaryIO, at: int) -> Element | None:
 
 
 def video_crops(file: BinaryIO, size: int) -> list[Crop | None]:
-    """What each video track has left out, in the order of the tracks. ``size``: of the file, bytes."""
+    """The cropping of each video track, in the order of the tracks. ``size``: of the file, bytes."""
     header = element(file, 0)
     if header is None or header.identity != EBML or header.size is None:
         return []

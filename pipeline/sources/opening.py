@@ -67,7 +67,7 @@ def open_container(
 
 
 def _unopened(path: Path) -> str:
-    """Why a file holds nothing that can be read, and what to do."""
+    """Why a file cannot be read, and what to do."""
     kinds: list[bytes] = []
     if path.is_file():
         with path.open("rb") as file:

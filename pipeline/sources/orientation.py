@@ -1,4 +1,4 @@
-"""Turning planes upright, as the stream's display matrix says."""
+"""Orientation: turning planes upright by the stream's display matrix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Orientation:
 
     @property
     def mirrored(self) -> bool:
-        """True where left and right hands are exchanged."""
+        """Whether the picture is mirrored."""
         return self.transpose ^ self.flip_rows ^ self.flip_columns
 
 
@@ -122,7 +122,7 @@ def _orientation(matrix: bytes) -> Orientation:
 
 
 def turned(orientation: Orientation, quarters: int) -> Orientation:
-    """The same, and then that many quarter turns counter-clockwise."""
+    """The orientation followed by that many quarter turns counter-clockwise."""
     for _ in range(quarters):
         rows, columns = not orientation.flip_columns, orientation.flip_rows
         orientation = replace(orientation, transpose=not orientation.transpose, flip_rows=rows, flip_columns=columns)
@@ -130,7 +130,7 @@ def turned(orientation: Orientation, quarters: int) -> Orientation:
 
 
 def mirrored(orientation: Orientation, left_right: bool) -> Orientation:
-    """The same, and then left and right change places, or top and bottom."""
+    """The orientation followed by mirroring, left-right or top-bottom."""
     if left_right:
         return replace(orientation, flip_columns=not orientation.flip_columns)
     return replace(orientation, flip_rows=not orientation.flip_rows)

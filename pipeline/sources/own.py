@@ -97,7 +97,7 @@ class FrameMaker:
         return Frame(number, seconds, made.luma, made.chroma, made.colour, jumped)
 
     def describe(self, name: str, first: Frame, frames: int | None) -> SourceInfo:
-        """What is known when there is a first frame."""
+        """The SourceInfo, once there is a first frame."""
         timed = self._clock.start is not None
         made_up = not (timed or self._fixed_rate)
         return SourceInfo(
@@ -146,7 +146,7 @@ class OwnSource:
         return self._frames
 
     def close(self) -> None:
-        """Let go of the iterable. Safe to call twice."""
+        """Release the iterable. Safe to call twice."""
         self._frames = iter(())
 
 
@@ -193,7 +193,7 @@ def _sampled(frames: Iterable[Frame], sampling: Sampling, length: float) -> Iter
 
 
 def _several(frames: Any) -> Iterable[object]:
-    """What can be iterated over, and is not a picture itself."""
+    """The frames as an iterable; raises SettingsError if they are a single picture, or not iterable."""
     if is_one_picture(frames):
         raise SettingsError(f"source is one picture, {described(frames)}; give several, as a list or a generator")
     try:

@@ -41,7 +41,7 @@ def _open_picture(file: Path, settings: SourceSettings) -> InputContainer:
 
 
 class PictureFeed:
-    """Numbered images as one stream at a settled rate. See ``SoughtFeed``."""
+    """Numbered images as one stream at a fixed rate. See ``SoughtFeed``."""
 
     def __init__(self, pattern: Path, settings: SourceSettings, damage: Damage) -> None:
         """Find the files, and the codec from the first that can be read. Raises SourceError."""
@@ -99,7 +99,7 @@ class PictureFeed:
 
     @property
     def length(self) -> float:
-        """Seconds of all pictures, at the settled rate."""
+        """Seconds of all pictures, at the fixed rate."""
         return float(len(self._files) * self.time_base)
 
     def again(self) -> PictureFeed:

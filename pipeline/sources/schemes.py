@@ -12,7 +12,7 @@ from foveate.pipeline.sources.address import is_network, shown
 
 
 class Scheme(NamedTuple):
-    """What an address that begins with it may be, and what else libav may follow it to: never a local file."""
+    """What addresses of a scheme may be, and which protocols libav may follow them to: never a local file."""
 
     ends: bool  # a file, read from its first picture to its last
     lasts: bool  # a live stream
@@ -50,7 +50,7 @@ _FILE: Final = "file://"
 
 
 def scheme_of(address: str) -> str:
-    """What stands before ``://``, in lower case; empty for what is no network address."""
+    """The scheme before ``://``, in lower case; empty if it is not a network address."""
     return address.partition("://")[0].lower() if is_network(address) else ""
 
 

@@ -32,7 +32,7 @@ _LOOKED_AT = 32  # packets that must all have timestamps for any to be relied on
 
 @dataclass(slots=True, eq=False)
 class _Coded:
-    """One packet, in decoding order; without its data once it is known that nobody needs it."""
+    """One packet, in decoding order; without its data once it is known not to be needed."""
 
     number: int
     pts: int
@@ -46,7 +46,7 @@ class Skipper:
     """Chooses the packets of one feed. Iterated once.
 
     ``runs`` yields feeds of what has to be decoded, one after the other; between two of them the decoder must be
-    emptied. Each decoded picture is then passed to ``take``, which says whether it is sampled.
+    flushed. Each decoded picture is then passed to ``take``, which says whether it is sampled.
     """
 
     def __init__(self, feed: SoughtFeed, sampling: Sampling, origin: int, nominal: float, damage: Damage) -> None:
@@ -85,12 +85,12 @@ class Skipper:
         return self._kinds.are_known and len(set(times)) == len(packets) and self._are_in_step(times)
 
     def _are_in_step(self, times: list[int]) -> bool:
-        """Whether pictures that are reordered have times that are, too; else those are of the order of decoding."""
+        """Whether reordered pictures have reordered times; otherwise the times are in decoding order."""
         decoder = self._feed.decoder
         return not (decoder.name in ("h264", "hevc") and decoder.has_b_frames and times == sorted(times))
 
     def runs(self) -> Iterator[Run]:
-        """Yield the packets that have to be decoded, parted where the decoder must be emptied first."""
+        """Yield the packets that have to be decoded, in runs before which the decoder must be flushed."""
         for _, packets in groupby(self._needed(), lambda given: given[0]):
             yield Run(self, self._feed, (packet for _, packet in packets))
 
@@ -99,7 +99,7 @@ class Skipper:
         return None if pts is None else self._wanted.pop(pts, None)
 
     def is_followed(self) -> bool:
-        """Once all runs are decoded: whether the video goes on as another stream, of which nothing is decided."""
+        """Once all runs are decoded: whether another stream continues the video, for which nothing is decided yet."""
         try:
             following = self._feed.following() if self.exhausted else None
         except SourceError:
@@ -109,7 +109,7 @@ class Skipper:
         return following is not None
 
     def finish(self) -> None:
-        """Once all runs are decoded: count what was wanted and did not come out."""
+        """Once all runs are decoded: count wanted pictures that could not be decoded."""
         lost = len(self._wanted) - self._damage.frames
         if lost > 0:
             record_damage(self._damage, "pictures could not be decoded", lost)
@@ -131,7 +131,7 @@ class Skipper:
                 yield from self._up_to(coded, entry)
 
     def _up_to(self, coded: _Coded, entry: _Coded) -> Iterator[tuple[int, Packet[VideoStream]]]:
-        """What is needed to decode a picture and was not given yet; decoding begins at ``entry``."""
+        """The packets needed for a picture and not yet yielded; decoding begins at ``entry``."""
         anew = entry.number > self._given + 1
         if anew and entry.packet is not None and self._kinds.needs_flush(entry.packet):
             self._run += 1
@@ -152,7 +152,7 @@ class Skipper:
         return self._entries[0]
 
     def _forget(self, number: int) -> None:
-        """Drop what lies before a packet."""
+        """Drop the packets before one."""
         while self._pending and self._pending[0].number < number:
             self._drop(self._pending.popleft())
 
@@ -203,7 +203,7 @@ class Skipper:
 
 
 class Run:
-    """What of a feed is decoded without a break. See ``decoding.Packets``."""
+    """A run of a feed's packets to decode without a flush. See ``decoding.Packets``."""
 
     frames: int | None = None
 
@@ -212,7 +212,7 @@ class Run:
         self._skipper, self._feed, self._packets = skipper, feed, packets
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
-        """Yield what has to be decoded, in decoding order."""
+        """Yield the packets in decoding order."""
         return self._packets
 
     def shortfall(self) -> str | None:
@@ -220,5 +220,5 @@ class Run:
         return None
 
     def tail(self, ticks: int) -> Feed | None:
-        """As the feed's, where it was read to its end."""
+        """The feed's, if that was read to its end."""
         return self._feed.tail(ticks) if self._skipper.exhausted else None

@@ -1,4 +1,4 @@
-"""Which of a file's video streams is the video."""
+"""Choosing a file's video stream, and its rates and aspect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feed from a HEIF picture that is made of tiles: each is a stream of its own to FFmpeg, and here they are joined."""
+"""A feed from a HEIF picture made of tiles: to FFmpeg each is a stream of its own; here they are joined."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TiledFeed:
         """None: the file shows no more than its decoders report."""
 
     def following(self) -> FileFeed | None:
-        """None: there is but one picture."""
+        """None: there is only one picture."""
 
     def shortfall(self) -> str | None:
         """Say so if there are tiles that did not come."""
@@ -118,7 +118,7 @@ class TiledFeed:
         return f"{missing} of the picture's {len(set(self._streams))} tiles are missing" if missing else None
 
     def tail(self, ticks: int) -> Feed | None:
-        """None: there is but one picture."""
+        """None: there is only one picture."""
 
     def again(self) -> None:
         """None: the same."""

@@ -123,5 +123,5 @@ def test_what_cannot_be_read_is_told(clip: Path, tmp_path: Path) -> None:
 
 
 def test_a_rate_is_for_frames_of_ones_own(clip: Path) -> None:
-    with clip.open("rb") as file, pytest.raises(SettingsError, match=r"^fps tells the rate of frames of your own"):
+    with clip.open("rb") as file, pytest.raises(SettingsError, match=r"^fps is for frames of your own"):
         open_stream(file, engine="cpu", fps=3)

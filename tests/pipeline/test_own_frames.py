@@ -401,8 +401,8 @@ def test_what_the_iterable_raises_is_raised(pictures: list[Picture]) -> None:
 @pytest.mark.parametrize(
     ("keywords", "told"),
     [
-        ({"fps": 2}, "^fps tells the rate of frames of your own, and the source is none of them, got 2; "),
-        ({"layout": "bgr"}, "^layout tells how arrays of your own are to be read, and the source is none, got 'bgr'$"),
+        ({"fps": 2}, "^fps is for frames of your own, and the source is a file or an address, got 2; "),
+        ({"layout": "bgr"}, "^layout is for arrays of your own, and the source is a file or an address, got 'bgr'$"),
     ],
 )
 def test_a_file_is_told_neither_rate_nor_layout(keywords: dict[str, Any], told: str, samples: Path) -> None:
