@@ -172,7 +172,13 @@ def _opened(ready: Prepared, address: str, listener: Listener | None, expect: Ex
 
 
 def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
-    """The settings with what the sinks need as well."""
+    """The settings with what the sinks need as well. Raises SettingsError for what is no Sink."""
+    for sink in sinks:
+        if not isinstance(sink, Sink):
+            raise SettingsError(
+                "a sink must have open, write, close, needs_patches and needs_heat, as foveate.pipeline.Sink says, got "
+                f"{shown_value(sink)}; for an output file, give open_sink(name)"
+            )
     patches = settings.patches or any(sink.needs_patches for sink in sinks)
     heat = any(sink.needs_heat for sink in sinks) and "score" not in settings.maps
     return settings.model_copy(update={"patches": patches, "maps": (*settings.maps, *(("score",) if heat else ()))})

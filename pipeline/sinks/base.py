@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Takes the Selections of one stream, in order, from one thread.
 

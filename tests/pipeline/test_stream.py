@@ -438,6 +438,11 @@ def test_what_is_opened_has_the_right_type(arguments, said):
     assert str(caught.value).startswith(said)
 
 
+def test_what_is_no_sink_is_refused(samples):
+    with pytest.raises(SettingsError, match=r"^a sink must have open, .* got 'a.jsonl'; .* give open_sink\(name\)$"):
+        open_stream(str(samples / "tree.mp4"), sinks=["a.jsonl"])
+
+
 def test_attention_lands_on_the_tokens_it_was_given_to():
     feedback = Feedback()
     run = select([scene(1)] * 4, Settings(maps=("attention", "prev_attention")), feedback)
