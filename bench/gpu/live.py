@@ -36,6 +36,7 @@ _LENGTH: Final = 300  # pictures of the clip
 _EACH: Final = 25  # streams of a process
 _OPENING: Final = 120.0  # seconds within which every stream must run
 _WARM: Final = 30  # frames of a stream before it counts as running
+_CURRENT: Final = 0.1  # seconds; tokens that are older are of what came in while decoders were still being made
 
 
 def gpu_live(
@@ -79,9 +80,11 @@ def _card() -> str:
 def measured(clip: Path, settings: Settings, streams: int, processes: int, seconds: int) -> dict[str, Any]:
     """The figures over all streams. Raises RedCheckError."""
     numbers = [range(first, streams, processes) for first in range(processes)]
+    opening = time.monotonic()
     with _children(clip, settings, streams, numbers) as children:
         for child in children:
             _answer(child, _OPENING)
+        opening = time.monotonic() - opening
         for child in children:
             child.send(seconds)
         results = [_answer(child, seconds + _OPENING) for child in children]
@@ -90,6 +93,7 @@ def measured(clip: Path, settings: Settings, streams: int, processes: int, secon
     waits = sorted(wait for result in results for wait in result["waits"])
     received, dropped = (sum(result[name] for result in results) for name in ("received", "dropped"))
     return {
+        "opening_s": opening,
         "fps": len(ages) / seconds,
         "frames": len(ages),
         "received": received,
@@ -178,11 +182,11 @@ class _Camera:
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Note a frame's times."""
         assert self._feed is not None
-        self.frames += 1
         age = time.monotonic() - self._feed.begin - selection.time
         self.ages.append(age)
         self.waits.append(age - selection.extras["latency"])
         self.latencies.append(selection.extras["latency"])
+        self.frames += 1
 
     def close(self) -> None:
         """A sink's; nothing to close."""
@@ -192,6 +196,11 @@ class _Camera:
         status = self.stream.status if self.stream is not None else None
         assert status is not None
         return status.received, status.dropped
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has caught up with what came in while it was opened."""
+        return self.frames >= _WARM and self.ages[-1] < _CURRENT
 
     @property
     def problem(self) -> str | None:
@@ -207,7 +216,7 @@ def _child(parent: Connection, clip: Path, settings: Settings, places: Sequence[
     cameras = [_Camera(clip, _staggered(settings, place), place / _RATE) for place in places]
     for camera in cameras:
         threading.Thread(target=camera.run, name="camera", daemon=True).start()
-    while any(camera.frames < _WARM and camera.error is None for camera in cameras):
+    while any(not camera.runs and camera.error is None for camera in cameras):
         time.sleep(0.1)
     problems = [camera.problem for camera in cameras if camera.problem is not None]
     parent.send(problems[0] if problems else {})
