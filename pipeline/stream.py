@@ -311,7 +311,7 @@ class Stream(StreamControls):
     def close(self) -> None:
         """End all stages and wait for them. Outputs are closed, and valid. Safe to call twice."""
         if self._steps is None:
-            _let_go(self._source, self._kept)  # no thread has read it yet
+            _close_source(self._source, self._kept)  # no thread has read it yet
         self._runner.close()
 
 
@@ -319,10 +319,10 @@ def _frames(source: Source, kept: FileObject | Named | None) -> Iterator[Frame]:
     try:
         yield from source
     finally:
-        _let_go(source, kept)
+        _close_source(source, kept)
 
 
-def _let_go(source: Source, kept: FileObject | Named | None) -> None:
+def _close_source(source: Source, kept: FileObject | Named | None) -> None:
     try:
         source.close()
     finally:

@@ -18,7 +18,7 @@ def is_encrypted(packet: Packet[VideoStream]) -> bool:
 
 
 class Beginning:
-    """Looks at the packets of one stream until there is a picture."""
+    """Counts the packets of one stream until there is a picture."""
 
     def __init__(self) -> None:
         self.packets = 0
@@ -28,12 +28,12 @@ class Beginning:
         self._failed = 0
 
     @property
-    def hopeless(self) -> bool:
-        """Whether to give up. A stream that was joined in the middle may wait for its first keyframe for long."""
+    def exhausted(self) -> bool:
+        """Whether to give up: too many packets since the first keyframe. Waiting for that one may take long."""
         return self._since_keyframe > PACKET_LIMIT
 
-    def saw(self, packet: Packet[VideoStream]) -> None:
-        """Note one packet, before it is decoded."""
+    def count(self, packet: Packet[VideoStream]) -> None:
+        """Count one packet, before it is decoded."""
         self.packets += 1
         if not self._since_keyframe and packet.is_keyframe:
             self._keyframe = packet.pts

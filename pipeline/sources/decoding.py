@@ -137,7 +137,7 @@ class FrameDecoder:
         self._feed = feed
         self._damage = damage
         self._beginning = Beginning()
-        self._owed = 0  # packets whose frame has not come out yet
+        self._pending = 0  # packets whose frame has not come out yet
         self._count = 0
         self._last: int | None = None  # latest timestamp of a frame
 
@@ -145,10 +145,10 @@ class FrameDecoder:
         """Yield every frame that can be decoded, in presentation order; count the rest as damage."""
         for packet in self._packets():
             if not self._count:
-                self._beginning.saw(packet)
-                if self._beginning.hopeless:
+                self._beginning.count(packet)
+                if self._beginning.exhausted:
                     break
-            self._owed += not packet.is_discard
+            self._pending += not packet.is_discard
             yield from self.decode(packet)
         yield from self._drain()
         reason = self._feed.shortfall()
@@ -184,13 +184,13 @@ class FrameDecoder:
     def decode(self, packet: Packet[VideoStream]) -> Iterator[VideoFrame]:
         """Yield the frames that come out of the decoder with a packet; count what fails as damage."""
         if is_encrypted(packet):
-            self._owed -= 1
+            self._pending -= 1
             record_damage(self._damage, "a picture is encrypted")
             return
         try:
             frames = self._feed.decoder.decode(packet)
         except FFmpegError as error:
-            self._owed -= 1
+            self._pending -= 1
             if self._count or self._beginning.failed():
                 record_damage(self._damage, f"a picture could not be decoded: {reason_of(error)}")
             return
@@ -198,7 +198,7 @@ class FrameDecoder:
 
     def _counted(self, frames: list[VideoFrame]) -> Iterator[VideoFrame]:
         for frame in frames:
-            self._owed -= 1
+            self._pending -= 1
             self._count += 1
             if frame.pts is not None:
                 self._last = frame.pts if self._last is None else max(self._last, frame.pts)
@@ -218,11 +218,11 @@ class FrameDecoder:
         except FFmpegError:
             failed = True
         last = self._last
-        tail = self._feed.tail(last) if last is not None and self._owed > 0 else None
+        tail = self._feed.tail(last) if last is not None and self._pending > 0 else None
         if tail is not None:
             yield from self._rescued(tail, last or 0)
         elif failed:
-            record_damage(self._damage, "the last pictures could not be decoded", max(self._owed, 1))
+            record_damage(self._damage, "the last pictures could not be decoded", max(self._pending, 1))
 
     def _rescued(self, tail: Feed, last: int) -> Iterator[VideoFrame]:
         """The frames and errors after a time; those before are already counted."""
@@ -238,7 +238,7 @@ class FrameDecoder:
                 yield from self._counted([f for f in frames if f.pts is not None and f.pts > last])
         finally:
             tail.close()
-        lost = min(failures, self._owed)
+        lost = min(failures, self._pending)
         if lost > 0:
             record_damage(self._damage, "the last pictures could not be decoded", lost)
 

@@ -19,7 +19,7 @@ from foveate.pipeline.sources.edits import PatchedFile
 
 NOT_VIDEO = {"tty", "bin", "xbin", "adf", "idf", "concat", "ffmetadata"}  # text drawn as pictures; lists
 
-_LOOKED_AT = 64  # boxes of a file that cannot be opened
+_CHECKED = 64  # boxes of a file that cannot be opened
 
 
 class Part(NamedTuple):
@@ -71,7 +71,7 @@ def _unopened(path: Path) -> str:
     kinds: list[bytes] = []
     if path.is_file():
         with path.open("rb") as file:
-            kinds = [box.kind for box in islice(boxes(file, 0, path.stat().st_size), _LOOKED_AT)]
+            kinds = [box.kind for box in islice(boxes(file, 0, path.stat().st_size), _CHECKED)]
     if b"moof" in kinds and b"moov" not in kinds:
         return "fragments of an MP4 without their header; put the initialization segment before them"
     if b"mdat" in kinds and b"moov" not in kinds and b"meta" not in kinds:

@@ -27,7 +27,7 @@ from foveate.pipeline.sources.sampling import Decision, Sampling
 
 _REORDERED = 16  # pictures by which decoding and presentation order may differ (ITU-T H.264, A.3.1; H.265, A.4)
 _MOST_HELD = 64 << 20  # bytes of packets that wait for a decision; beyond, they are decoded in any case
-_LOOKED_AT = 32  # packets that must all have timestamps for any to be relied on
+_CHECKED = 32  # packets that must all have timestamps for any to be relied on
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +78,7 @@ class Skipper:
     @property
     def is_possible(self) -> bool:
         """Whether the codec is known, and each packet has a time of its own. To be called before ``runs``."""
-        ahead = list(islice(self._packets, _LOOKED_AT))
+        ahead = list(islice(self._packets, _CHECKED))
         self._packets = chain(ahead, self._packets)
         packets = [packet for packet in ahead if packet.size]
         times = [packet.pts for packet in packets if packet.pts is not None]
