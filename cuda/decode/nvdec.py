@@ -111,6 +111,7 @@ class Nvdec:
         nvc = _library()
         latency = nvc.DisplayDecodeLatencyType
         self._copies = PictureCopies(device)
+        self._began = False
         with no_capture():
             self._decoder: Any = nvc.CreateDecoder(
                 gpuid=device.index,
@@ -123,8 +124,15 @@ class Nvdec:
 
     def decode(self, packet: Any) -> Iterator[Picture]:
         """The pictures that one PacketData in Annex B form brings to light; behind the last one, an empty one does."""
-        for frame in self._decoder.Decode(packet):
+        frames = self._decoder.Decode(packet) if self._began else self._first(packet)
+        for frame in frames:
             yield self._copies.own(frame)
+
+    def _first(self, packet: Any) -> Any:
+        """The first packet, at which the library allocates all that the decoder needs."""
+        with no_capture():
+            self._began = True
+            return self._decoder.Decode(packet)
 
     def close(self) -> None:
         """Release the decoder; pictures that are still held stay valid."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -10,6 +11,8 @@ from contextlib import AbstractContextManager, contextmanager
 from foveate.cuda.driver.calls import calls
 from foveate.cuda.driver.device import Stream, checked
 from foveate.pipeline.errors import EngineError
+
+_LOG = logging.getLogger("foveate")
 
 
 class Captures:
@@ -63,11 +66,15 @@ def no_capture() -> AbstractContextManager[None]:
     return _captures.kept_off()
 
 
+class CaptureError(EngineError):
+    """A capture failed: by ``enqueue`` itself, or by what another thread did meanwhile."""
+
+
 class Graph:
     """A captured CUDA graph of what ``enqueue`` does. Addresses and kernel parameters stay as captured."""
 
     def __init__(self, stream: Stream, enqueue: Callable[[Stream], None]) -> None:
-        """Capture. ``enqueue`` must neither allocate nor wait. Raises EngineError."""
+        """Capture. ``enqueue`` must neither allocate nor wait. Raises EngineError, which may be a CaptureError."""
         from cuda.bindings import driver
 
         self._driver = driver
@@ -78,9 +85,12 @@ class Graph:
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
                 enqueue(stream)
-            finally:
-                captured = driver.cuStreamEndCapture(handle)
-        graph = checked(captured)
+            except (EngineError, importlib.import_module("pycuda.driver").Error) as error:
+                driver.cuStreamEndCapture(handle)  # what it holds is of no use
+                raise CaptureError(f"a capture failed: {error}") from error
+            code, graph = driver.cuStreamEndCapture(handle)
+        if int(code):
+            raise CaptureError(f"a capture failed: {code.name}")
         try:
             self._executable = checked(driver.cuGraphInstantiate(graph, 0))
             self._handle = int(self._executable)
@@ -97,11 +107,13 @@ class Graph:
 
 
 def captured(stream: Stream, enqueue: Callable[[Stream], None]) -> Graph | None:
-    """A Graph; None if another thread's call into the driver invalidated the capture, which can be tried again."""
-    driver_error: type[Exception] = importlib.import_module("pycuda.driver").Error
+    """A Graph; None where the capture failed.
+
+    Calls into the driver by other threads, such as the video library's, may invalidate a capture at any point, and the
+    errors that then come have no common code. If the fault is in ``enqueue``, it fails without a capture as well.
+    """
     try:
         return Graph(stream, enqueue)
-    except (EngineError, driver_error) as error:
-        if "capture" in str(error).lower():
-            return None
-        raise
+    except CaptureError as error:
+        _LOG.debug("%s", error)
+        return None

@@ -3,14 +3,14 @@
 import ast
 import re
 from pathlib import Path
-from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from foveate.cuda.driver import graph, program
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.graph import Graph
+from foveate.cuda.driver.graph import Graph, captured
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program, compile_cubin
 from foveate.cuda.driver.structs import Layouts, constants, layouts, parameters
@@ -180,24 +180,25 @@ def test_running_out_of_memory_is_one_line(stream: Stream, memory: Memory) -> No
         memory.array("the moon", (1 << 20, 1 << 22), np.uint8, stream)
 
 
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [
-        (EngineError("the GPU reports CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"), True),
-        (LookupError("cuMemcpyHtoDAsync failed: operation failed due to a previous error during capture"), True),
-        (EngineError("the GPU reports CUDA_ERROR_OUT_OF_MEMORY"), False),
-    ],
-)
-def test_a_capture_that_another_thread_spoils_is_tried_again(
-    error: Exception, again: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def spoilt(*_: object) -> None:
-        raise error
+@pytest.mark.gpu
+def test_a_capture_that_fails_can_be_tried_again(device: Device, stream: Stream, memory: Memory) -> None:
+    array = memory.array("zeros", (4,), np.float32, stream)
+    assert captured(stream, lambda _: device.synchronize()) is None  # invalidates the capture
 
-    monkeypatch.setattr(graph, "Graph", spoilt)
-    monkeypatch.setattr(graph.importlib, "import_module", lambda _: SimpleNamespace(Error=LookupError))
-    if again:
-        assert graph.captured(None, lambda _: None) is None
-    else:
-        with pytest.raises(EngineError):
-            graph.captured(None, lambda _: None)
+    def faulty(_: Stream) -> None:
+        raise EngineError("the kernel cannot be launched")
+
+    assert captured(stream, faulty) is None
+    again = captured(stream, lambda on: array.fill(0, on))
+    assert again is not None
+    again.launch(stream)
+    again.free()
+
+
+def test_what_is_no_fault_of_the_capture_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_memory(*_: object) -> None:
+        raise EngineError("the GPU reports CUDA_ERROR_OUT_OF_MEMORY")
+
+    monkeypatch.setattr(graph, "Graph", without_memory)
+    with pytest.raises(EngineError, match="OUT_OF_MEMORY"):
+        captured(cast("Stream", None), lambda _: None)
