@@ -9,18 +9,13 @@ from foveate.pipeline.frames import Damage
 
 def conclude(damage: Damage, console: Console) -> int:
     """Warn of ``damage`` if there is any. Returns the exit code."""
-    if not has_damage(damage):
+    line = told_damage(damage)
+    if line is None:
         return Exit.DONE
-    console.warn(told_damage(damage))
+    console.warn(line)
     return Exit.DAMAGED
 
 
-def has_damage(damage: Damage) -> bool:
-    """Whether anything was lost."""
-    return bool(damage.frames or damage.messages)
-
-
-def told_damage(damage: Damage) -> str:
-    """What was lost, in one line."""
-    first = f" ({damage.messages[0]})" if damage.messages else ""
-    return f"the source is damaged: {damage.frames} pictures or packets could not be decoded{first}"
+def told_damage(damage: Damage) -> str | None:
+    """What was lost, in one line; None where nothing was."""
+    return f"the source is damaged: {damage.summary}" if damage.summary else None

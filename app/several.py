@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from foveate.app.console import Console
-from foveate.app.damage import has_damage, told_damage
+from foveate.app.damage import told_damage
 from foveate.app.progress import SeveralProgress, progress_of_several
 from foveate.app.signals import Interruption, interruptible
 from foveate.app.summary import print_several
@@ -52,8 +52,9 @@ def _run_next(video: Input, writer: Writer, record: Record, shown: SeveralProgre
         stream = interruptible(lambda: writer.open(video))
         writer.write(stream, video, tally, shown.begin(*writer.title(stream)), interruption)
         record.done += 1
-        if has_damage(stream.damage):
-            record.damaged[video.name] = told_damage(stream.damage)
+        damage = told_damage(stream.damage)
+        if damage is not None:
+            record.damaged[video.name] = damage
     except (SettingsError, EngineError):
         raise
     except FoveateError as error:

@@ -18,14 +18,13 @@ from foveate.app.unused import holds_arrays
 from foveate.pipeline.corpus.names import Input
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.info import SourceInfo
-from foveate.pipeline.live.target import is_live
+from foveate.pipeline.live.target import refuse_live
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import SharedPicture, Sink, open_overlay, open_report, open_sink
 from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
 from foveate.pipeline.sinks.destination import cannot_write
 from foveate.pipeline.sinks.encoding import Encoder, EncodingSink, Once
 from foveate.pipeline.sources.address import shown
-from foveate.pipeline.sources.schemes import may_end
 from foveate.pipeline.timing import StageReport
 
 
@@ -66,8 +65,7 @@ class Writer:
 
     def open(self, video: Input) -> Stream:
         """The stream of a video. Raises SourceError, SettingsError and EngineError."""
-        if is_live(video.address) and not may_end(video.address):
-            raise SourceError(f"{shown(video.address)} is a live source; give it to foveate live")
+        refuse_live(video.address, shown(video.address))
         return self._open_stream(video.address, self._settings, sinks=self._sinks(self.arguments.named(video.name)))
 
     def write(self, stream: Stream, video: Input, tally: Tally, follow: Follower, interruption: Interruption) -> None:

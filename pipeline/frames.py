@@ -115,6 +115,14 @@ class Damage:
     frames: int = 0  # pictures or packets that could not be decoded
     messages: list[str] = field(default_factory=list)  # one line each; the first few are kept
 
+    @property
+    def summary(self) -> str:
+        """What was lost, in one line; empty where nothing was."""
+        if not self.frames and not self.messages:
+            return ""
+        first = f" ({self.messages[0]})" if self.messages else ""
+        return f"{self.frames} pictures or packets could not be decoded{first}"
+
     def clear(self) -> None:
         """Reset."""
         self.frames = 0

@@ -13,14 +13,13 @@ from foveate.pipeline.corpus.jobs import Job, Outcome, Task
 from foveate.pipeline.corpus.ledger import FRAMES, Ledger
 from foveate.pipeline.corpus.segments import Portion, portion_of
 from foveate.pipeline.corpus.store import open_store
-from foveate.pipeline.errors import EngineError, FoveateError, SettingsError, SinkError, SourceError, one_line
-from foveate.pipeline.frames import Damage
-from foveate.pipeline.live.target import is_live
+from foveate.pipeline.errors import EngineError, FoveateError, SettingsError, SinkError, one_line
+from foveate.pipeline.live.target import refuse_live
 from foveate.pipeline.sources import length_of
 from foveate.pipeline.sources.address import Named, is_network, shown
 from foveate.pipeline.sources.file_objects import FileObject
 from foveate.pipeline.sources.sampling import NothingShownError
-from foveate.pipeline.sources.schemes import SCHEMES, may_end, scheme_of
+from foveate.pipeline.sources.schemes import SCHEMES, scheme_of
 from foveate.pipeline.stream import open_stream
 
 ENDING: Final = (SettingsError, EngineError, SinkError)
@@ -80,7 +79,7 @@ class Workplace:
             with open_stream(source, portion.settings, sinks=[sink], expect="file") as stream:
                 for _ in stream:
                     pass
-        lost, counts = told(stream.damage), (sink.frames, sink.tokens)
+        lost, counts = stream.damage.summary, (sink.frames, sink.tokens)
         return Outcome(job.key, job.video, job.segment, "done", "", *counts, lost, name, sink.bytes, sink.sha256)
 
 
@@ -90,8 +89,7 @@ def source_of(job: Job) -> Iterator[str]:
 
     Raises SourceError, also for live sources.
     """
-    if is_live(job.address) and not may_end(job.address):
-        raise SourceError(f"{job.shown} is a live source; give it to foveate live")
+    refuse_live(job.address, job.shown)
     with contextlib.ExitStack() as kept:
         if is_network(job.address) and scheme_of(job.address) not in SCHEMES:
             from foveate.pipeline.corpus.buckets import opened
@@ -105,11 +103,3 @@ def source_of(job: Job) -> Iterator[str]:
 def failed(job: Job, reason: str) -> Outcome:
     """The outcome of a job that failed."""
     return Outcome(job.key, job.video, job.segment, "failed", " ".join(reason.split()))
-
-
-def told(damage: Damage) -> str:
-    """What was lost, in one line; empty where nothing was."""
-    if not damage.frames and not damage.messages:
-        return ""
-    first = f" ({damage.messages[0]})" if damage.messages else ""
-    return f"{damage.frames} pictures or packets could not be decoded{first}"

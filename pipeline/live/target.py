@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import LiveSettings
 from foveate.pipeline.sources.address import is_network, shown
-from foveate.pipeline.sources.schemes import SCHEMES, may_last, refusal, scheme_of
+from foveate.pipeline.sources.schemes import SCHEMES, may_end, may_last, refusal, scheme_of
 from foveate.pipeline.sources.trust import tls_options
 
 _DEVICE = re.compile(r"/dev/video\d+")
@@ -35,6 +36,12 @@ def is_live(address: str) -> bool:
     if may_last(address) or _DEVICE.fullmatch(address):
         return True
     return _NUMBER.fullmatch(address) is not None and not Path(address).exists()
+
+
+def refuse_live(address: str, name: str) -> None:
+    """Raise SourceError, which calls the source ``name``, for a live source that cannot be a file."""
+    if is_live(address) and not may_end(address):
+        raise SourceError(f"{name} is a live source; give it to foveate live")
 
 
 def target_of(address: str, settings: LiveSettings) -> Target:
