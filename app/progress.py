@@ -33,7 +33,7 @@ class Follower(Protocol):
     """Called with every Selection."""
 
     def __call__(self, selection: Selection, tally: Tally) -> None:
-        """Show ``selection``, unless it is too soon after the last redraw; ``tally`` includes it."""
+        """Show ``selection``, unless it is too soon after the last redraw; ``tally`` includes it, and may be ahead."""
 
 
 class SeveralProgress(Protocol):

@@ -39,7 +39,7 @@ def _run_one(video: Input, writer: Writer, console: Console) -> int:
     tally, arguments = Tally(), writer.arguments
     with Interruption() as interruption:
         try:
-            stream = interruptible(lambda: writer.open(video))
+            stream = interruptible(lambda: writer.open(video, tally))
             with progress(*writer.title(stream), writer.shown) as follow:
                 writer.write(stream, video, tally, follow, interruption)
         except KeyboardInterrupt:

@@ -49,7 +49,7 @@ def run_several(inputs: Sequence[Input], writer: Writer, console: Console) -> in
 def _run_next(video: Input, writer: Writer, record: Record, shown: SeveralProgress, interruption: Interruption) -> None:
     tally = Tally()
     try:
-        stream = interruptible(lambda: writer.open(video))
+        stream = interruptible(lambda: writer.open(video, tally))
         writer.write(stream, video, tally, shown.begin(*writer.title(stream)), interruption)
         record.done += 1
         damage = told_damage(stream.damage)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from foveate.pipeline.selection import Selection
+from foveate.pipeline.frames import FrameView
+from foveate.pipeline.selection import Header, Selection
 
 
 @dataclass(slots=True)
@@ -45,3 +46,22 @@ class Tally:
     def fps(self) -> float:
         """Frames per second from the start to the latest frame; 0.0 before the first."""
         return self.frames / self.seconds if self.seconds else 0.0
+
+
+class TallySink:
+    """The last sink of a stream: its tally counts what all sinks before it hold, and no frame more or less."""
+
+    needs_patches = needs_heat = False
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def open(self, header: Header) -> None:
+        """See Sink."""
+
+    def write(self, frame: FrameView, selection: Selection) -> None:
+        """See Sink."""
+        self._tally.add(selection)
+
+    def close(self) -> None:
+        """See Sink."""

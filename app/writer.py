@@ -13,7 +13,7 @@ from foveate.app.outputs import pictures_of, tokens_of
 from foveate.app.progress import Follower
 from foveate.app.signals import Interruption
 from foveate.app.streams import SelectionStream
-from foveate.app.tally import Tally
+from foveate.app.tally import Tally, TallySink
 from foveate.app.unused import holds_arrays
 from foveate.pipeline.corpus.names import Input
 from foveate.pipeline.errors import SourceError
@@ -63,17 +63,20 @@ class Writer:
             self._encoder = open_encoder(arguments.encode, tokens)
             self._settings = with_merge(arguments.settings, self._encoder, arguments.encode)
 
-    def open(self, video: Input) -> Stream:
-        """The stream of a video. Raises SourceError, SettingsError and EngineError."""
+    def open(self, video: Input, tally: Tally) -> Stream:
+        """The stream of a video, whose frames ``tally`` counts. Raises SourceError, SettingsError and EngineError."""
         refuse_live(video.address, shown(video.address))
-        return self._open_stream(video.address, self._settings, sinks=self._sinks(self.arguments.named(video.name)))
+        sinks = [*self._sinks(self.arguments.named(video.name)), TallySink(tally)]
+        return self._open_stream(video.address, self._settings, sinks=sinks)
 
     def write(self, stream: Stream, video: Input, tally: Tally, follow: Follower, interruption: Interruption) -> None:
-        """Run ``stream``, that of ``video``, to its end. Raises what it raises, and KeyboardInterrupt."""
+        """Run ``stream``, that of ``video``, to its end, and show how it goes.
+
+        Raises what the stream raises, and KeyboardInterrupt.
+        """
         with stream:
             self._make_folders(video)
             for selection in stream:
-                tally.add(selection)
                 follow(selection, tally)
                 interruption.check()
         sheet = self.arguments.sheet

@@ -54,7 +54,7 @@ class SourceGroup:
     ) -> None:
         """``ended`` is called whenever a source has ended, by any thread. Raises SettingsError and SinkError."""
         self._console, self._several = console, len(arguments.addresses) > 1
-        self._told: set[int] = set()  # numbers of sources whose error was printed
+        self._reported: set[int] = set()  # numbers of sources whose error was printed
         self.workers: list[SourceWorker] = []
         self.shown: list[LocalSource] = []
         for number in numbers:
@@ -82,8 +82,8 @@ class SourceGroup:
         """Print changes of state that were held back, and an error of one of several when it happens."""
         for worker in self.workers:
             worker.log.flush()
-            if self._several and worker.error is not None and worker.number not in self._told:
-                self._told.add(worker.number)
+            if self._several and worker.error is not None and worker.number not in self._reported:
+                self._reported.add(worker.number)
                 self._console.warn(f"source {worker.number} failed: {worker.error}")
 
     def end(self, patience: float) -> None:

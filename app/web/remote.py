@@ -30,11 +30,11 @@ class RemoteSource:
     def status(self) -> dict[str, Any]:
         """All figures, as they were half a second ago at most while the process runs."""
         known = self._process.known
-        earlier, told = known.earlier.get(self._number), known.figures
-        status = dict(told.statuses[self._place][0]) if told else self._unheard()
+        earlier, figures = known.earlier.get(self._number), known.figures
+        status = dict(figures.statuses[self._place][0]) if figures else self._unheard()
         for name, theirs in _COUNTS.items():
             status[name] += 0 if earlier is None else getattr(earlier, theirs)
-        if told is not None:
+        if figures is not None:
             self._go_on(status, time.monotonic() - known.at)
         return status
 

@@ -54,8 +54,8 @@ class LocalSource:
         """See ShownSource."""
         latest = self._frames.latest
         newer = [] if index is None else self._frames.newer_than(index)
-        told = [(each.index, orjson.dumps(self._frames.record(each), option=_ARRAYS)) for each in newer]
-        return None if latest is None else latest.selection.index, told
+        records = [(each.index, orjson.dumps(self._frames.record(each), option=_ARRAYS)) for each in newer]
+        return None if latest is None else latest.selection.index, records
 
     def message(self, index: int) -> tuple[int, bytes] | None:
         """See ShownSource."""

@@ -78,7 +78,7 @@ class LiveDecoding:
     def __init__(self, name: str, gpu: int = 0) -> None:
         """``name`` is the source's, without passwords."""
         self._name, self._gpu = name, gpu
-        self._told: str | None = None  # why the CPU decodes, as was said last
+        self._reported: str | None = None  # why the CPU decodes, as was said last
 
     def __call__(self, feed: LiveFeed, damage: Damage) -> Generator[LivePicture, None, None]:
         """The pictures of one connection. Raises EngineError."""
@@ -97,9 +97,9 @@ class LiveDecoding:
 
     def tell(self, problem: str | None) -> None:
         """Say that the CPU decodes from now on, or that the GPU does again; each change once."""
-        if problem == self._told:
+        if problem == self._reported:
             return
-        self._told = problem
+        self._reported = problem
         _LOG.warning("%s: %s", self._name, decoding_note(problem) or "decoded on the GPU again")
 
     @staticmethod

@@ -54,7 +54,7 @@ def require_answer(address: str) -> None:
 
 
 def _options(first: bool) -> dict[str, Any]:
-    """What s3fs is told."""
+    """The options of s3fs."""
     silence, attempts = (_ANSWERS_FIRST, 1) if first else (_ANSWERS, _ATTEMPTS)
     limits = {"connect_timeout": _CONNECTS, "read_timeout": silence, "retries": {"total_max_attempts": attempts}}
     return {"use_listings_cache": False, "config_kwargs": limits}

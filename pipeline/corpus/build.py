@@ -36,7 +36,7 @@ class Manner:
 
 
 class Follower(Protocol):
-    """Is told how it goes."""
+    """Receives the progress of a run."""
 
     def begin(self, jobs: int, done: int) -> None:
         """So many jobs are to be done; others are done already."""
@@ -59,12 +59,12 @@ def build(inputs: Sequence[Input], task: Task, manner: Manner, follow: Follower)
         store.prepare()
         ledger.describe(task)
         building = Building(task, ledger, manner.retry, follow)
-        jobs = building.begin(shard_of(jobs_of(inputs, task.segment), *manner.shard))
         try:
+            jobs = building.begin(shard_of(jobs_of(inputs, task.segment), *manner.shard))
             _work(jobs, building, executor, task, manner)
+            ledger.write_index()
         finally:
             store.sweep()
-    ledger.write_index()
     return ledger.failures()
 
 

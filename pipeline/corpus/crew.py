@@ -64,8 +64,8 @@ class _Place:
 class Crew:
     """Does jobs by an executor's workers.
 
-    ``limit`` is in seconds; after that a job's worker is stopped, and the job has failed. ``follow`` is told of every
-    outcome, and whether the worker is lost, so that it is not in the ledger yet; what it returns is done as well.
+    ``limit`` is in seconds; after that a job's worker is stopped, and the job has failed. ``follow`` is called with
+    every outcome, and whether the worker is lost, so that it is not in the ledger yet; what it returns is done as well.
     """
 
     executor: Executor

@@ -18,7 +18,7 @@ _PART: Final = re.compile(r"(.+)\.(\d+)\.[0-9a-f]+")
 
 
 class FolderStore:
-    """See Store. A file is written in the folder ``_parts``, and moved to its name."""
+    """See Store. A file is written in the folder ``_parts``, which is there meanwhile, and moved to its name."""
 
     def __init__(self, path: str) -> None:
         self._root = Path(path)
@@ -37,27 +37,29 @@ class FolderStore:
         for name in self.names(_PARTS):
             if _is_abandoned(name):
                 self.remove(f"{_PARTS}/{name}")
+        with contextlib.suppress(OSError):  # it is gone, or another process is writing
+            self._parts.rmdir()
 
     def read(self, name: str) -> bytes | None:
         """See Store."""
-        with self._told(name), contextlib.suppress(FileNotFoundError):
+        with self._reporting(name), contextlib.suppress(FileNotFoundError):
             return (self._root / name).read_bytes()
         return None
 
     def read_all(self, folder: str) -> Mapping[str, bytes]:
         """See Store."""
-        with self._told(folder):
+        with self._reporting(folder):
             return {name: (self._root / folder / name).read_bytes() for name in self.names(folder)}
 
     def names(self, folder: str) -> set[str]:
         """See Store."""
-        with self._told(folder), contextlib.suppress(FileNotFoundError):
+        with self._reporting(folder), contextlib.suppress(FileNotFoundError):
             return {path.name for path in (self._root / folder).iterdir()}
         return set()
 
     def write(self, name: str, content: bytes) -> None:
         """See Store."""
-        with self.whole(name) as file, self._told(name):
+        with self.whole(name) as file, self._reporting(name):
             file.write(content)
 
     @contextlib.contextmanager
@@ -65,27 +67,33 @@ class FolderStore:
         """See Store."""
         part = self._parts / f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(8)}"
         try:
-            with self._told(name):
-                file = part.open("wb")
+            with self._reporting(name):
+                file = self._opened(part)
             with file:
                 yield file
-                with self._told(name):
+                with self._reporting(name):
                     file.flush()
                     os.fsync(file.fileno())
-            with self._told(name):
+            with self._reporting(name):
                 (self._root / name).parent.mkdir(exist_ok=True)
                 part.replace(self._root / name)
         finally:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
 
+    def _opened(self, part: Path) -> IO[bytes]:
+        while True:
+            self._parts.mkdir(exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # a process that has ended just removed the folder
+                return part.open("wb")
+
     def remove(self, name: str) -> None:
         """See Store."""
-        with self._told(name):
+        with self._reporting(name):
             (self._root / name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _reporting(self, name: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -40,7 +40,7 @@ class FrameFile:
     def open(self, header: Header) -> None:
         """See Sink."""
         first: dict[str, str | int] = {"video": self._job.video, "segment": self._job.segment or 0}
-        with self._told():
+        with self._reporting():
             if self.needs_patches:
                 self._rows = Samples(self._file, header, first, self._job.key)
             else:
@@ -51,14 +51,14 @@ class FrameFile:
         assert self._rows is not None, "the sink is not open"
         if selection.index < self._first:
             return
-        with self._told():
+        with self._reporting():
             self._rows.add(selection)
         self.frames, self.tokens = self.frames + 1, self.tokens + len(selection)
 
     def close(self) -> None:
         """See Sink."""
         if self._rows is not None:
-            with self._told():
+            with self._reporting():
                 self._rows.finish()
 
     @property
@@ -72,7 +72,7 @@ class FrameFile:
         return self._file.sha256.hexdigest()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reporting(self) -> Iterator[None]:
         try:
             yield
         except ImportError as error:

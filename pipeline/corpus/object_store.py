@@ -33,7 +33,7 @@ class ObjectStore:
 
     def read(self, name: str) -> bytes | None:
         """See Store."""
-        with self._told(name), contextlib.suppress(FileNotFoundError):
+        with self._reporting(name), contextlib.suppress(FileNotFoundError):
             return bytes(self._files.cat_file(f"{self._root}/{name}"))
         return None
 
@@ -42,7 +42,7 @@ class ObjectStore:
         paths = self._paths(folder)
         if not paths:
             return {}
-        with self._told(folder):
+        with self._reporting(folder):
             return {_last(path): bytes(held) for path, held in self._files.cat(paths).items()}
 
     def names(self, folder: str) -> set[str]:
@@ -51,7 +51,7 @@ class ObjectStore:
 
     def write(self, name: str, content: bytes) -> None:
         """See Store."""
-        with self._told(name):
+        with self._reporting(name):
             self._files.pipe_file(f"{self._root}/{name}", content)
 
     @contextlib.contextmanager
@@ -60,21 +60,21 @@ class ObjectStore:
         with tempfile.TemporaryFile() as file:
             yield file
             file.flush()
-            with self._told(name):
+            with self._reporting(name):
                 self._files.put_file(f"/proc/self/fd/{file.fileno()}", f"{self._root}/{name}")
 
     def remove(self, name: str) -> None:
         """See Store."""
-        with self._told(name), contextlib.suppress(FileNotFoundError):
+        with self._reporting(name), contextlib.suppress(FileNotFoundError):
             self._files.rm_file(f"{self._root}/{name}")
 
     def _paths(self, folder: str) -> list[str]:
-        with self._told(folder), contextlib.suppress(FileNotFoundError):
+        with self._reporting(folder), contextlib.suppress(FileNotFoundError):
             return [str(path) for path in self._files.ls(f"{self._root}/{folder}", detail=False) if _last(path)]
         return []
 
     @contextlib.contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _reporting(self, name: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:

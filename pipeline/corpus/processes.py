@@ -105,7 +105,7 @@ class ProcessExecutor:
         """``debug``: workers write to this process's standard error."""
         self._task, self._debug = task, debug
         devices = [] if task.settings.engine == "cpu" else visible_devices()
-        self._devices = devices if task.settings.device is None else devices[:1]  # it is told which
+        self._devices = devices if task.settings.device is None else devices[:1]  # the settings name it
 
     def room(self) -> int:
         """See Executor: one for each processor, or four for each GPU, which is what keeps its decoder busy."""

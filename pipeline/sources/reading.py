@@ -34,7 +34,7 @@ class PictureReader:
 
     def __init__(self, name: str, geometry: Geometry) -> None:
         self._name = name
-        self._told: set[str] | None = None  # what could not be applied; None before the first frame
+        self._reported: set[str] | None = None  # what could not be applied; None before the first frame
         self._planes = PlaneReader(name)
         self._crop = geometry.crop
         self._orientations = OrientationReader(geometry.orientation)
@@ -52,8 +52,8 @@ class PictureReader:
                 blue, red = (turn_chroma(plane, luma, orientation) for plane in chroma)
                 chroma = blue, red
             luma = turn(luma, orientation)
-        if self._told is None or orientation.unsupported is not None or crop is not self._crop:
-            self._tell(orientation.unsupported, None if crop is self._crop else "the container's cropping")
+        if self._reported is None or orientation.unsupported is not None or crop is not self._crop:
+            self._report(orientation.unsupported, None if crop is self._crop else "the container's cropping")
         return Picture(luma, chroma, colour, crop, orientation)
 
     def frame(
@@ -63,12 +63,12 @@ class PictureReader:
         picture = self.read(decoded)
         return Frame(index, time, picture.luma, picture.chroma, picture.colour, discontinuity, live)
 
-    def _tell(self, *unsupported: str | None) -> None:
+    def _report(self, *unsupported: str | None) -> None:
         found = set(filter(None, unsupported))
-        if self._told is None:
-            self._told = found
-        for each in sorted(found - self._told):
-            self._told.add(each)
+        if self._reported is None:
+            self._reported = found
+        for each in sorted(found - self._reported):
+            self._reported.add(each)
             _LOG.warning("%s: in the middle begins what cannot be applied: %s", self._name, each)
 
     def pass_over(self, frame: VideoFrame) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from foveate.app.tally import TallySink
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.selection import Selection
@@ -54,9 +55,17 @@ class FakeStream:
         return self
 
     def __iter__(self) -> Iterator[Selection]:
-        yield from map(selection, range(self.count))
+        for each in map(selection, range(self.count)):
+            self._count(each)
+            yield each
         if self.error is not None:
             raise self.error
+
+    def _count(self, each: Selection) -> None:
+        """No frames are at hand for sinks that write them."""
+        for sink in self.opened_with[2] if self.opened_with else ():
+            if isinstance(sink, TallySink):
+                sink.write(None, each)  # type: ignore[arg-type]
 
     def __enter__(self) -> "FakeStream":
         return self

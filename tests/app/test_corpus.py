@@ -16,7 +16,6 @@ from foveate.app.console import Console
 from foveate.app.corpus.arguments import corpus_arguments
 from foveate.app.corpus.progress import jobs_shown
 from foveate.app.main import main
-from foveate.pipeline.corpus.folder_store import FolderStore
 from foveate.pipeline.exits import Exit
 from tests.pipeline.corpus_cases import contents
 
@@ -131,7 +130,7 @@ def test_a_full_or_read_only_store(
     assert err.startswith("foveate: error: cannot write ")
     assert err.count("\n") == 1
     assert {name.partition("/")[0] for name in contents("tokens")} == {"corpus.json", "frames"}
-    assert FolderStore("tokens").names("_parts") == set()
+    assert not Path("tokens/_parts").exists()
 
 
 def test_an_interruption_goes_on_later(start: Any, long_clip: Path, tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ def test_an_interruption_goes_on_later(start: Any, long_clip: Path, tmp_path: Pa
     _, err = process.communicate(timeout=30)
     assert process.returncode == 143
     assert b"the same command goes on from here" in err
-    assert list((tmp_path / "tokens" / "_parts").iterdir()) == []
+    assert not (tmp_path / "tokens" / "_parts").exists()
 
 
 def test_the_progress_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,10 +86,9 @@ def test_interrupted_all_outputs_end_at_the_same_frame(
     _, err = process.communicate(timeout=30)
     assert time.monotonic() - begin < 5.0, err  # 2 seconds where the machine is not busy with other tests
     assert process.returncode == 130, err
-    assert err.startswith(b"interrupted after "), err
-    assert err.count(b"\n") == 1
     records = outputs.records()
     assert len(records) >= count
+    assert err == b"interrupted after %d frames\n" % len(records)
     assert [record["index"] for record in records] == list(range(len(records)))
     # Sinks are written one after the other, frame by frame, so all of them hold the same frames.
     for path in (outputs.npz, outputs.safetensors):

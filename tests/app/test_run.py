@@ -13,12 +13,16 @@ from foveate.app.arguments import RunArguments
 from foveate.app.console import Console
 from foveate.app.run import run
 from foveate.app.signals import Interruption, interruptible
+from foveate.app.tally import TallySink
 from foveate.pipeline.errors import SettingsError, SinkError, SourceError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.info import SourceInfo
+from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks.json_lines import JsonLinesSink
+from foveate.pipeline.stream import Stream, open_stream
+from tests.waiting import wait_for
 
 
 def arguments(**changes: Any) -> RunArguments:
@@ -71,7 +75,8 @@ def test_where_records_go(fake: Any, changes: dict[str, Any], suffixes: list[str
     run(arguments(quiet=True, **changes), stream.open, Console())
     _, _, sinks = stream.opened_with
     assert [sink.name for sink in sinks if isinstance(sink, JsonLinesSink)] == suffixes
-    assert len(sinks) == len(suffixes) + ("overlay" in changes)
+    assert isinstance(sinks[-1], TallySink)  # counts what the others hold
+    assert len(sinks) == len(suffixes) + ("overlay" in changes) + 1
 
 
 def test_outputs_are_named_in_the_summary(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,8 +165,31 @@ def test_a_signal_ends_the_run(
     stream = Struck(count=100)
     assert run(arguments(), stream.open, Console()) == code
     assert stream.closed
-    assert capsys.readouterr().err == "interrupted after 3 frames\n"
+    assert capsys.readouterr().err == "interrupted after 4 frames\n"  # the fourth was written before the signal
     assert signal.getsignal(number) is before
+
+
+@pytest.mark.usefixtures("heeded")
+def test_an_interruption_names_the_frames_that_the_files_hold(
+    clip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The signal comes when the outputs hold more frames than the caller has received."""
+    lines = tmp_path / "tokens.jsonl"
+
+    receive = Stream.__next__
+
+    def receive_the_first(stream: Stream) -> Selection:
+        selection = receive(stream)
+        wait_for(lambda: lines.read_bytes().count(b"\n") > 3)  # the header, and at least three frames
+        os.kill(os.getpid(), signal.SIGINT)
+        return selection
+
+    monkeypatch.setattr(Stream, "__next__", receive_the_first)
+    given = arguments(addresses=(clip,), settings=Settings(engine="cpu"), out=(str(lines),))
+    assert run(given, open_stream, Console()) == 130
+    held = lines.read_bytes().count(b"\n") - 1
+    assert held >= 3
+    assert capsys.readouterr().err == f"interrupted after {held} frames\n"
 
 
 def test_a_lost_interruption_is_raised_at_the_next_look() -> None:

@@ -21,7 +21,7 @@ def test_processes_give_the_bytes_of_one(segment: float | None, samples: Path, t
         shutil.copy(samples / name, tmp_path / "clips" / name)
     for workers in (0, 2):
         task = Task(str(tmp_path / str(workers)), Settings(engine="cuda"), segment=segment)
-        told, failures = made([tmp_path / "clips"], task, workers=workers)
+        progress, failures = made([tmp_path / "clips"], task, workers=workers)
         assert failures == []
-        assert sum(outcome.frames for outcome in told.outcomes) > 300
+        assert sum(outcome.frames for outcome in progress.outcomes) > 300
     assert contents(tmp_path / "0") == contents(tmp_path / "2")

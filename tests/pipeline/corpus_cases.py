@@ -60,8 +60,8 @@ def depth_settings(folder: Path, **changes: Any) -> Settings:
     )
 
 
-class Told:
-    """Keeps what it is told. See Follower."""
+class Progress:
+    """Keeps what is reported to it. See Follower."""
 
     def __init__(self) -> None:
         self.jobs, self.over, self.outcomes = 0, 0, list[Outcome]()
@@ -73,10 +73,10 @@ class Told:
         self.outcomes.append(outcome)
 
 
-def made(sources: Sequence[Path | str], task: Task, **manner: Any) -> tuple[Told, list[Outcome]]:
-    """Build a corpus: what was told on the way, and what failed."""
-    told = Told()
-    return told, build(expand(map(str, sources), buckets=True), task, Manner(**manner), told)
+def made(sources: Sequence[Path | str], task: Task, **manner: Any) -> tuple[Progress, list[Outcome]]:
+    """Build a corpus: its progress, and what failed."""
+    progress = Progress()
+    return progress, build(expand(map(str, sources), buckets=True), task, Manner(**manner), progress)
 
 
 def contents(folder: Path | str) -> dict[str, str]:

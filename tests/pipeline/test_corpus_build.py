@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
+from foveate.pipeline.corpus.folder_store import FolderStore
 from foveate.pipeline.corpus.jobs import Task
 from foveate.pipeline.errors import SettingsError, SinkError
 from foveate.pipeline.settings import Settings
@@ -35,8 +36,8 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The corpus of the good clips as one process makes it: the SHA-256 of every file, by name."""
     store = tmp_path_factory.mktemp("alone")
-    told, failures = made([clips / "good"], Task(str(store), depth_settings(clips)), workers=0)
-    assert (told.jobs, len(told.outcomes), failures) == (GOOD, GOOD, [])
+    progress, failures = made([clips / "good"], Task(str(store), depth_settings(clips)), workers=0)
+    assert (progress.jobs, len(progress.outcomes), failures) == (GOOD, GOOD, [])
     return contents(store)
 
 
@@ -105,8 +106,8 @@ def test_samples_for_webdataset(clips: Path, tmp_path: Path) -> None:
 
 def test_bad_clips_do_not_stop_the_good_ones(clips: Path, alone: dict[str, str], tmp_path: Path) -> None:
     task = Task(str(tmp_path), depth_settings(clips))
-    told, failures = made([clips / "good", clips / "bad"], task, workers=2, limit=20)
-    assert told.jobs == GOOD + len(BAD)
+    progress, failures = made([clips / "good", clips / "bad"], task, workers=2, limit=20)
+    assert progress.jobs == GOOD + len(BAD)
     assert [outcome.video for outcome in failures] == [f"bad/{name}" for name in BAD]
     said = dict(zip(BAD, (outcome.reason for outcome in failures), strict=True))
     assert "index" in said["damaged.mp4"]
@@ -118,8 +119,8 @@ def test_bad_clips_do_not_stop_the_good_ones(clips: Path, alone: dict[str, str],
     assert len(there) == GOOD
     made_alone = {name.rpartition("-")[0].replace("frames/", "frames/good_"): name for name in frames(alone)}
     assert there.keys() == made_alone.keys()
-    told, failures = made([clips / "good", clips / "bad"], task, workers=2, limit=20)
-    assert (told.jobs, told.over, len(failures)) == (0, GOOD + len(BAD), len(BAD))
+    progress, failures = made([clips / "good", clips / "bad"], task, workers=2, limit=20)
+    assert (progress.jobs, progress.over, len(failures)) == (0, GOOD + len(BAD), len(BAD))
 
 
 def test_several_processes_give_the_same_bytes(clips: Path, alone: dict[str, str], tmp_path: Path) -> None:
@@ -133,8 +134,8 @@ def test_a_second_run_does_what_is_missing(clips: Path, alone: dict[str, str], t
     for name in ("02.mp4", "11.mp4"):
         (done,) = (tmp_path / "_done").glob(f"{name}-*")
         done.unlink()
-    told, _ = made([clips / "good"], task, workers=0)
-    assert sorted(outcome.video for outcome in told.outcomes) == ["02.mp4", "11.mp4"]
+    progress, _ = made([clips / "good"], task, workers=0)
+    assert sorted(outcome.video for outcome in progress.outcomes) == ["02.mp4", "11.mp4"]
     assert contents(tmp_path) == alone
 
 
@@ -152,24 +153,24 @@ def test_what_failed_is_done_again_when_asked(clips: Path, tmp_path: Path) -> No
     assert len(made([source], task, workers=0)[1]) == 1
     source.unlink()
     os.link(clips / "good" / "05.mp4", source)
-    told, failures = made([source], task, workers=0)
-    assert (told.jobs, len(failures)) == (0, 1)
-    told, failures = made([source], task, workers=0, retry=True)
-    assert (told.jobs, failures) == (1, [])
+    progress, failures = made([source], task, workers=0)
+    assert (progress.jobs, len(failures)) == (0, 1)
+    progress, failures = made([source], task, workers=0, retry=True)
+    assert (progress.jobs, failures) == (1, [])
     assert list((tmp_path / "corpus" / "_failed").iterdir()) == []
 
 
 def test_the_largest_comes_first(clips: Path, tmp_path: Path) -> None:
-    told, _ = made([clips / "good"], Task(str(tmp_path), QUICK), workers=0)
-    sizes = [next((clips / "good").rglob(Path(outcome.video).name)).stat().st_size for outcome in told.outcomes]
+    progress, _ = made([clips / "good"], Task(str(tmp_path), QUICK), workers=0)
+    sizes = [next((clips / "good").rglob(Path(outcome.video).name)).stat().st_size for outcome in progress.outcomes]
     best = max(path.stat().st_size for path in (clips / "good").rglob("*.mp4"))
     assert sizes[0] == best
 
 
 def test_damage_is_in_the_ledger(cases: Path, tmp_path: Path) -> None:
-    told, failures = made([cases / "B3_truncated.mkv"], Task(str(tmp_path), Settings(engine="cpu")), workers=0)
+    progress, failures = made([cases / "B3_truncated.mkv"], Task(str(tmp_path), Settings(engine="cpu")), workers=0)
     assert failures == []
-    assert "cut short" in told.outcomes[0].damage
+    assert "cut short" in progress.outcomes[0].damage
     assert "cut short" in (tmp_path / "index.jsonl").read_text()
 
 
@@ -202,6 +203,18 @@ def test_wrong_settings_are_told_before_anything_is_written(clips: Path, tmp_pat
     assert not (tmp_path / "corpus").exists()
 
 
+def test_the_folder_of_unfinished_files_is_there_only_while_they_are_written(tmp_path: Path) -> None:
+    store = FolderStore(str(tmp_path / "corpus"))
+    store.prepare()
+    for name in ("a", "b"):
+        with store.whole(name) as file:
+            file.write(b"whole")
+            FolderStore(str(tmp_path / "corpus")).sweep()  # of another process, which has done its part
+        store.sweep()
+    assert contents(tmp_path / "corpus").keys() == {"a", "b"}
+    assert not (tmp_path / "corpus" / "_parts").exists()
+
+
 def test_what_dead_processes_left_is_removed(clips: Path, tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
@@ -215,5 +228,5 @@ def test_what_dead_processes_left_is_removed(clips: Path, tmp_path: Path) -> Non
 
 
 def test_frames_are_counted(clips: Path, tmp_path: Path) -> None:
-    told, _ = made([clips / "good"], Task(str(tmp_path), depth_settings(clips)), workers=0)
-    assert [outcome.frames for outcome in told.outcomes] == [FRAMES] * GOOD
+    progress, _ = made([clips / "good"], Task(str(tmp_path), depth_settings(clips)), workers=0)
+    assert [outcome.frames for outcome in progress.outcomes] == [FRAMES] * GOOD

@@ -69,7 +69,7 @@ class Stage:
         self.most = max(self.most, sum(each.present is not None and not each.stopped for each in self.hired))
 
 
-class Told:
+class Progress:
     def __init__(self, more: dict[str, list[Job]] | None = None) -> None:
         self.more = more or {}
         self.over: list[tuple[str, str, str]] = []
@@ -81,52 +81,52 @@ class Told:
         return self.more.get(each.video, [])
 
 
-def run(stage: Stage, jobs: Sequence[Job], told: Told, workers: int = 2, limit: float | None = None) -> None:
-    Crew(stage, workers, limit, told).run(jobs)
+def run(stage: Stage, jobs: Sequence[Job], progress: Progress, workers: int = 2, limit: float | None = None) -> None:
+    Crew(stage, workers, limit, progress).run(jobs)
     assert all(worker.stopped for worker in stage.hired)
 
 
 def test_every_job_is_done_once_in_order() -> None:
-    stage, told = Stage(), Told()
-    run(stage, [job(str(number)) for number in range(7)], told)
-    assert [name for name, *_ in told.over] == [str(number) for number in range(7)]
+    stage, progress = Stage(), Progress()
+    run(stage, [job(str(number)) for number in range(7)], progress)
+    assert [name for name, *_ in progress.over] == [str(number) for number in range(7)]
     assert (len(stage.hired), stage.most) == (2, 2)
 
 
 def test_no_more_workers_than_jobs() -> None:
     stage = Stage()
-    run(stage, [job("a"), job("b")], Told(), workers=50)
+    run(stage, [job("a"), job("b")], Progress(), workers=50)
     assert len(stage.hired) == 2
 
 
 def test_workers_come_for_jobs_that_follow() -> None:
-    stage, told = Stage(), Told({"long": [job(f"part {number}") for number in range(6)]})
-    run(stage, [job("long")], told, workers=3)
-    assert (len(told.over), len(stage.hired), stage.most) == (7, 3, 3)
+    stage, progress = Stage(), Progress({"long": [job(f"part {number}") for number in range(6)]})
+    run(stage, [job("long")], progress, workers=3)
+    assert (len(progress.over), len(stage.hired), stage.most) == (7, 3, 3)
 
 
 def test_a_job_that_ends_its_worker_has_failed_the_second_time() -> None:
-    stage, told = Stage(ends=["bad"]), Told()
-    run(stage, [job("bad"), job("good"), job("better")], told, workers=1)
-    assert told.over == [
+    stage, progress = Stage(ends=["bad"]), Progress()
+    run(stage, [job("bad"), job("good"), job("better")], progress, workers=1)
+    assert progress.over == [
         ("good", "done", ""),
         ("better", "done", ""),
         ("bad", "failed", "bad: it was ended, 2 times"),
     ]
-    assert told.unkept == ["bad"]
+    assert progress.unkept == ["bad"]
 
 
 def test_a_job_that_takes_too_long_is_stopped() -> None:
-    stage, told = Stage(), Told()
-    run(stage, [job("hangs"), job("good")], told, workers=1, limit=0.0)
-    assert told.over[0] == ("hangs", "failed", "hangs: not done within 0 s (--limit)")
+    stage, progress = Stage(), Progress()
+    run(stage, [job("hangs"), job("good")], progress, workers=1, limit=0.0)
+    assert progress.over[0] == ("hangs", "failed", "hangs: not done within 0 s (--limit)")
     assert stage.hired[0].stopped
 
 
 def test_workers_that_never_begin_end_the_run() -> None:
     stage = Stage(starts=False)
     with pytest.raises(WorkerLostError, match="no worker could begin: it ended with 1"):
-        run(stage, [job("a"), job("b")], Told())
+        run(stage, [job("a"), job("b")], Progress())
     assert all(worker.stopped for worker in stage.hired)
     assert len(stage.hired) <= 5
 

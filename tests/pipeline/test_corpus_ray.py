@@ -40,19 +40,19 @@ def test_good_and_bad_clips(clips: Path, tmp_path: Path) -> None:
     settings = depth_settings(clips)
     made([clips / "good"], Task(str(tmp_path / "alone"), settings), workers=0)
     task = Task(str(tmp_path / "actors"), settings)
-    told, failures = made([clips / "good"], task, ray="local", workers=2)
-    assert (len(told.outcomes), failures) == (GOOD, [])
+    progress, failures = made([clips / "good"], task, ray="local", workers=2)
+    assert (len(progress.outcomes), failures) == (GOOD, [])
     assert contents(tmp_path / "actors") == contents(tmp_path / "alone")
 
     both = Task(str(tmp_path / "both"), settings)
-    told, failures = made([clips / "good", clips / "bad"], both, ray="local", workers=2, limit=20)
+    progress, failures = made([clips / "good", clips / "bad"], both, ray="local", workers=2, limit=20)
     assert [outcome.video for outcome in failures] == [f"bad/{name}" for name in BAD]
     said = dict(zip(BAD, (outcome.reason for outcome in failures), strict=True))
     assert said["hangs.mp4"] == "bad/hangs.mp4: not done within 20 s (--limit)"
     assert said["kills.mp4"] == "bad/kills.mp4: its Ray actor died, 2 times"
     assert len(list((tmp_path / "both" / "frames").iterdir())) == GOOD
-    told, _ = made([clips / "good", clips / "bad"], both, ray="local", workers=2, limit=20)
-    assert (told.jobs, told.over) == (0, GOOD + len(BAD))
+    progress, _ = made([clips / "good", clips / "bad"], both, ray="local", workers=2, limit=20)
+    assert (progress.jobs, progress.over) == (0, GOOD + len(BAD))
 
 
 def test_a_cluster_without_room(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

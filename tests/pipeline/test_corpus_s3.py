@@ -61,20 +61,20 @@ def held(files: Any, below: str) -> dict[str, bytes]:
 def test_a_bucket_gets_the_same_files_as_a_folder(bucket: Any, clips: Path, tmp_path: Path) -> None:
     sources = [clips / "good" / name for name in ("00.mp4", "01.mp4", "more")]
     made(sources, Task(str(tmp_path), SETTINGS), workers=0)
-    told, failures = made(sources, Task("s3://bucket/tokens", SETTINGS), workers=2)
-    assert (told.jobs, failures) == (3, [])
+    progress, failures = made(sources, Task("s3://bucket/tokens", SETTINGS), workers=2)
+    assert (progress.jobs, failures) == (3, [])
     there = held(bucket, "bucket/tokens")
     assert there == {name: (tmp_path / name).read_bytes() for name in contents(tmp_path)}
-    told, _ = made(sources, Task("s3://bucket/tokens", SETTINGS), workers=2)
-    assert (told.jobs, told.over) == (0, 3)
+    progress, _ = made(sources, Task("s3://bucket/tokens", SETTINGS), workers=2)
+    assert (progress.jobs, progress.over) == (0, 3)
 
 
 def test_videos_from_a_bucket(bucket: Any, clips: Path, tmp_path: Path) -> None:
     bucket.put(str(clips / "good") + "/", "bucket/videos/", recursive=True)
     bucket.pipe_file("bucket/videos/README.md", b"no video")
     bucket.pipe_file("bucket/videos/more/bad.mp4", b"no video")
-    told, failures = made(["s3://bucket/videos"], Task(str(tmp_path / "some"), SETTINGS), workers=0)
-    assert told.jobs == 21
+    progress, failures = made(["s3://bucket/videos"], Task(str(tmp_path / "some"), SETTINGS), workers=0)
+    assert progress.jobs == 21
     assert [outcome.video for outcome in failures] == ["more/bad.mp4"]
     assert failures[0].reason.startswith("s3://bucket/videos/more/bad.mp4: ")
     lines = [json.loads(line) for line in (tmp_path / "some" / "index.jsonl").read_text().splitlines()]

@@ -94,23 +94,23 @@ def test_with_frame_memory_segments_are_those_of_the_whole(
 
 def test_a_second_run_and_a_lost_segment(clip: Path, tmp_path: Path) -> None:
     task = Task(str(tmp_path), settings(), segment=2.0)
-    told, _ = made([clip], task, workers=0)
-    assert [outcome.segments for outcome in told.outcomes] == [4, None, None, None, None]
+    progress, _ = made([clip], task, workers=0)
+    assert [outcome.segments for outcome in progress.outcomes] == [4, None, None, None, None]
     before = contents(tmp_path)
     (third,) = (tmp_path / "_done").glob("*-00002.json")
     third.unlink()
-    told, _ = made([clip], task, workers=0)
-    assert (told.jobs, told.over, [outcome.segment for outcome in told.outcomes]) == (1, 3, [2])
+    progress, _ = made([clip], task, workers=0)
+    assert (progress.jobs, progress.over, [outcome.segment for outcome in progress.outcomes]) == (1, 3, [2])
     assert contents(tmp_path) == before
 
 
 def test_a_video_that_cannot_be_measured_has_failed(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_text("no video\n" * 40)
     task = Task(str(tmp_path / "corpus"), settings(), segment=2.0)
-    told, failures = made([tmp_path / "a.mp4"], task, workers=0)
+    progress, failures = made([tmp_path / "a.mp4"], task, workers=0)
     assert [outcome.video for outcome in failures] == ["a.mp4"]
-    told, failures = made([tmp_path / "a.mp4"], task, workers=0)
-    assert (told.jobs, len(failures)) == (0, 1)
+    progress, failures = made([tmp_path / "a.mp4"], task, workers=0)
+    assert (progress.jobs, len(failures)) == (0, 1)
 
 
 def test_a_gap_leaves_segments_without_frames(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 "use strict";
 
-// Tokens, age and drops of the last two minutes, as they were told once a second, of each source.
+// Tokens, age and drops of the last two minutes, of each source, asked for once a second.
 
 const REMEMBERED = 120;
 const LINES = [
