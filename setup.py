@@ -6,6 +6,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 _SPEC = Path(__file__).parent / "pipeline" / "spec"
@@ -21,7 +22,14 @@ def _headers() -> dict[str, str]:
 
 
 class BuildKernels(build_ext):
-    """build_ext, with the generated headers in a folder of its own."""
+    """build_ext, with the generated headers in a folder of its own.
+
+    The library is loaded by ctypes and knows nothing of Python: its name and the wheel's tag hold no version of it.
+    """
+
+    def get_ext_filename(self, ext_name: str) -> str:
+        """Where the library goes."""
+        return f"{ext_name.replace('.', '/')}.so"
 
     def build_extensions(self) -> None:
         """Write the headers, then compile."""
@@ -36,4 +44,12 @@ class BuildKernels(build_ext):
         super().build_extensions()
 
 
-setup(cmdclass={"build_ext": BuildKernels})
+class AnyPython(bdist_wheel):
+    """bdist_wheel for every Python 3, on this platform."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """The wheel's tag."""
+        return "py3", "none", super().get_tag()[2]
+
+
+setup(cmdclass={"bdist_wheel": AnyPython, "build_ext": BuildKernels})

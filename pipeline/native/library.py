@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,12 @@ class Plane(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL:
-    folder = Path(__file__).parent
-    for suffix in EXTENSION_SUFFIXES:
-        path = folder / f"_kernels{suffix}"
-        if path.is_file():
-            return ctypes.CDLL(str(path))
-    raise ImportError("the compiled kernels are missing; install the package again, from a wheel or with a C compiler")
+    path = Path(__file__).with_name("_kernels.so")
+    if not path.is_file():
+        raise ImportError(
+            "the compiled kernels are missing; install the package again, from a wheel or with a C compiler"
+        )
+    return ctypes.CDLL(str(path))
 
 
 def kernel(name: str, *arguments: type[Any], result: type[Any] | None = None) -> Any:
