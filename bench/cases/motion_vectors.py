@@ -52,7 +52,7 @@ PAN: Final = (
 )
 _PAN_SIZE: Final = (640, 384)
 _PAN_STEP: Final = (5.0, 2.0)
-_TURNS: Final = 5
+_TURNS: Final = 9
 
 Flows = Callable[[int], Flow | None]
 
@@ -102,11 +102,11 @@ def clip_flows(clip: Clip, frames: int) -> list[dict[str, Any]]:
     of_codec = [cell_flow(each.blocks, step, grid) for each, step in zip(told, steps, strict=True)]
     eighth, quarter = (product_flows(clip.path, frames, level) for level in (3, 2))
     held = [index for index in held if index in eighth]
-    costs = decoding_costs(clip.path, frames, grid)
+    costs = costs_of(clip.path, lumas, grid)
     ways: Mapping[str, tuple[Flows, float]] = {
         "no flow": (lambda _: None, 0.0),
-        "DIS at an eighth": (eighth.get, _search_ms(lumas, 3)),
-        "DIS at a quarter": (quarter.get, _search_ms(lumas, 2)),
+        "DIS at an eighth": (eighth.get, costs["eighth_ms"]),
+        "DIS at a quarter": (quarter.get, costs["quarter_ms"]),
         "motion vectors": (of_codec.__getitem__, costs["export_ms"] + costs["cells_ms"]),
     }
     about = {
@@ -179,26 +179,26 @@ def predicted(before: Plane, flow: Flow | None) -> Plane:
     return np.asarray(moved, np.uint8)
 
 
-def decoding_costs(path: Path, frames: int, grid: tuple[int, int]) -> dict[str, float]:
-    """Processor time per frame, in ms: decoding, what exporting vectors adds, and making the flow of them.
+def costs_of(path: Path, lumas: Sequence[Plane], grid: tuple[int, int]) -> dict[str, float]:
+    """Processor time per frame, in ms: of decoding, of exporting vectors besides, of making the flow of them, of DIS.
 
-    Medians of turns, in which the sides alternate.
+    Medians of turns, in which the sides alternate. DIS is given the pictures at its level.
     """
-    kept = list(decoded_vectors(path, frames))
+    kept = list(decoded_vectors(path, len(lumas)))
     sides: dict[str, Callable[[], object]] = {
-        "decode": lambda: sum(1 for _ in decoded_vectors(path, frames, export=False)),
-        "exported": lambda: sum(1 for _ in decoded_vectors(path, frames)),
+        "decode": lambda: sum(1 for _ in decoded_vectors(path, len(lumas), export=False)),
+        "exported": lambda: sum(1 for _ in decoded_vectors(path, len(lumas))),
         "cells": lambda: [cell_flow(each.blocks, (1, 1), grid) for each in kept],
+        "eighth": partial(_search, [_level(luma, 3) for luma in lumas], 3),
+        "quarter": partial(_search, [_level(luma, 2) for luma in lumas], 2),
     }
     times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(_TURNS):
         for name, side in sides.items():
-            times[name].append(_cpu_ms(side) / len(kept))
+            times[name].append(_cpu_ms(side) / len(lumas))
     middle = {name: median(values) for name, values in times.items()}
-    return {
-        "decode_ms": middle["decode"],
-        "export_ms": middle["exported"] - middle["decode"],
-        "cells_ms": middle["cells"],
+    return {f"{name}_ms": value for name, value in middle.items()} | {
+        "export_ms": median(more - less for more, less in zip(times["exported"], times["decode"], strict=True))
     }
 
 
@@ -241,17 +241,12 @@ def product_flows(path: Path, frames: int, level: Literal[2, 3]) -> dict[int, Fl
     return probe.flows
 
 
-def _search_ms(lumas: Sequence[Plane], level: int) -> float:
-    """Processor time of the product's flow per frame in ms, the pictures at its level given."""
-    small = [_level(luma, level) for luma in lumas]
-    changed = np.ones([side >> (TOP_LEVEL - level) for side in small[0].shape], np.bool_)
-
-    def run() -> None:
-        search = FlowSearch(level)
-        for picture in small:
-            search.search(picture, changed)
-
-    return median(_cpu_ms(run) for _ in range(_TURNS)) / len(lumas)
+def _search(pictures: Sequence[Plane], level: int) -> None:
+    """The product's flow of every frame, in all cells."""
+    search = FlowSearch(level)
+    changed = np.ones([side >> (TOP_LEVEL - level) for side in pictures[0].shape], np.bool_)
+    for picture in pictures:
+        search.search(picture, changed)
 
 
 def _level(luma: Plane, level: int) -> Plane:
