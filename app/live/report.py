@@ -77,7 +77,7 @@ def print_summary(reports: Iterable[Report]) -> None:
 def _summary_of(report: Report) -> list[Text]:
     fps = report.frames / report.seconds if report.seconds else 0.0
     slow = [1000 * report.latency_p50, 1000 * report.latency_p99]
-    skipped = f", skipped during pauses {report.skipped}" if report.skipped else ""
+    skipped = f", skipped {report.skipped}" if report.skipped else ""
     lines = [
         Text.assemble((report.name, "bold"), f": {report.state}"),
         Text(f"  {report.frames} frames in {report.seconds:.1f} s, {fps:.1f} fps; {report.tokens} tokens"),

@@ -16,7 +16,7 @@ from foveate.pipeline.live.status import State
 _COUNTERS = {
     "received": "Pictures received and decoded.",
     "dropped": "Pictures dropped because processing was too slow.",
-    "skipped": "Pictures skipped during a pause.",
+    "skipped": "Pictures skipped during a pause, or because they came before the decoder was ready.",
     "damaged": "Pictures or packets that could not be decoded.",
     "connections": "Connections that led to a picture.",
     "records": "Frames whose tokens were chosen.",

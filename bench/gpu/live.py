@@ -182,7 +182,7 @@ class _Camera:
     def write(self, frame: FrameView, selection: Selection) -> None:
         """Note a frame's times."""
         assert self._feed is not None
-        age = time.monotonic() - self._feed.begin - selection.time
+        age = time.monotonic() - self._feed.begin - selection.index / _RATE  # each packet is a picture
         self.ages.append(age)
         self.waits.append(age - selection.extras["latency"])
         self.latencies.append(selection.extras["latency"])

@@ -5,7 +5,6 @@ python -m foveate.bench.gpu.memory sample_videos/pedestrians.mp4 --out gpu_memor
 
 from __future__ import annotations
 
-import re
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -17,6 +16,7 @@ from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import Out, check_folders, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.speed.resident import resident
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
 
@@ -62,13 +62,6 @@ def watch(device: Device, clip: Path, frames: int) -> list[dict[str, float]]:
     if len(samples) != _SAMPLES:
         raise RedCheckError(f"the stream ended after {len(samples)} of {_SAMPLES} samples")
     return samples
-
-
-def resident() -> float:
-    """MiB of this process in memory. Linux only."""
-    found = re.search(r"VmRSS:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
 
 
 if __name__ == "__main__":

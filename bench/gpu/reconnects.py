@@ -15,10 +15,10 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.gpu.memory import resident
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
+from foveate.bench.speed.resident import resident
 from foveate.cuda.driver.device import Device
 from foveate.pipeline.settings import LiveSettings, Settings
 

@@ -26,6 +26,7 @@ from foveate.cuda.frames import DeviceFrame
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.frames import Colour, Damage, LiveTimes
 from foveate.pipeline.info import decoding_note
+from foveate.pipeline.live.catching_up import CatchingUp
 from foveate.pipeline.live.decoding import HostPicture, LivePicture, on_host
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.sources.beginning import is_encrypted
@@ -79,6 +80,7 @@ class LiveDecoding:
         """``name`` is the source's, without passwords."""
         self._name, self._gpu = name, gpu
         self._reported: str | None = None  # why the CPU decodes, as was said last
+        self._skipped_reported = False
 
     def __call__(self, feed: LiveFeed, damage: Damage) -> Generator[LivePicture, None, None]:
         """The pictures of one connection. Raises EngineError."""
@@ -88,8 +90,9 @@ class LiveDecoding:
             for picture in on_host(feed, damage):
                 yield HostPicture(picture.decoded, problem)
             return
+        packets = CatchingUp(feed)
         with Device(self._gpu) as device, device.errors():
-            connection = _Connection(device, feed, damage, self)
+            connection = _Connection(device, feed, packets, damage, self)
             try:
                 yield from connection.pictures()
             finally:
@@ -101,6 +104,12 @@ class LiveDecoding:
             return
         self._reported = problem
         _LOG.warning("%s: %s", self._name, decoding_note(problem) or "decoded on the GPU again")
+
+    def report_skipped(self, number: int) -> None:
+        """Say that so many pictures are left out; only the first time that there are any."""
+        if number and not self._skipped_reported:
+            self._skipped_reported = True
+            _LOG.warning("%s: skipped %d pictures that came before the decoder was ready", self._name, number)
 
     @staticmethod
     def _never(feed: LiveFeed) -> str | None:
@@ -128,8 +137,10 @@ _UNKNOWN: Final = _Sent(None, 0)
 class _Connection:
     """The packets of one connection, and whichever decoder has them now."""
 
-    def __init__(self, device: Device, feed: LiveFeed, damage: Damage, source: LiveDecoding) -> None:
-        self._device, self._feed, self._damage, self._source = device, feed, damage, source
+    def __init__(
+        self, device: Device, feed: LiveFeed, packets: CatchingUp, damage: Damage, source: LiveDecoding
+    ) -> None:
+        self._device, self._feed, self._packets, self._damage, self._source = device, feed, packets, damage, source
         self._codec = feed.decoder.name
         self._stream = CodedStream(self._codec, feed.decoder.extradata or b"")
         self._hardware: Nvdec | None = None
@@ -146,7 +157,7 @@ class _Connection:
 
     def pictures(self) -> Iterator[LivePicture]:
         """All pictures, past what is damaged."""
-        for packet in self._feed.packets():
+        for packet in self._packets:
             if not packet.size:  # would end the decoder's work
                 continue
             if is_encrypted(packet):
@@ -161,8 +172,11 @@ class _Connection:
                 continue
             if unit.begins or (unit.keyframe and self._asks_again(unit)):
                 yield from self._begin(unit)
+                if self._hardware is not None and self._packets.catch_up():
+                    continue
             if self._hardware is not None:
                 yield from self._by_hardware(unit, packet)
+                self._packets.go_on(self._at_once and not self._sent)
             elif self._problem is not None:
                 yield from self._on_host(packet)
         yield from self._flushed()
@@ -251,6 +265,9 @@ class _Connection:
         self._lose(list(self._sent)[:-kept])
         for picture in pictures:
             sent = self._sent.pop(next(iter(self._sent), 0) if self._at_once else picture.pts, _UNKNOWN)
+            if self._packets.leaves_out(sent.pts):
+                continue
+            self._source.report_skipped(self._feed.passed)
             sample, self._sample = self._sample, None
             yield DevicePicture(picture, sent.pts, self._colour, sent.checksum, sample)
 

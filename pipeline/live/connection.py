@@ -65,6 +65,7 @@ class Connection:
         self._counts = counts
         self._began: float | None = None  # when its first picture came, seconds by time.monotonic()
         self._latest = 0.0  # the same of its latest picture
+        self._passed = 0  # of feed.passed, what is counted
         self._duplicates: Duplicates = Duplicates(None if earlier is None else earlier._duplicates)
         self._left = False
         self._opening = target, live, source
@@ -129,6 +130,9 @@ class Connection:
     def _hand_on(self, picture: LivePicture, stamp: float | None) -> None:
         if self._left:  # it would be counted, but never read
             raise Cancelled
+        assert self.feed is not None, "a picture came without a connection"
+        self._counts.pass_over(self.feed.passed - self._passed)
+        self._passed = self.feed.passed
         self.queue.put(Arrival(picture, self._counts.receive(), stamp, self._latest))
 
     def next(self, limit: float) -> Any:

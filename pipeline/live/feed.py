@@ -48,7 +48,8 @@ class LiveFeed:
         """Connect, and choose the stream. Raises SourceError."""
         self.ending: str | None = None  # why there are no more packets; None while there are
         self.finished = False  # it was a file, read to its end
-        self._target = target
+        self.passed = 0  # packets and pictures that were left out to catch up
+        self._target, self._latest = target, live.policy == "latest"
         self._container = _opened(target, live)
         try:
             _refuse_unverified(self._container.format.name, target, live)
@@ -82,6 +83,11 @@ class LiveFeed:
         else:
             self.ending = "the sender ended the stream"
             self.finished = self.finite
+
+    @property
+    def may_skip(self) -> bool:
+        """Whether old packets are to be left out where decoding is late."""
+        return self._latest and not (self.finite or self.bursts)
 
     def shortfall(self) -> str | None:
         """None: a live stream has no length."""

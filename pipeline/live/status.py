@@ -23,9 +23,9 @@ class Status:
     state: State = "connecting"
     reason: str = ""  # for the state, in one line; may be empty
     since: float = 0.0  # when the state began, seconds by time.monotonic()
-    received: int = 0  # pictures decoded
+    received: int = 0  # pictures that arrived
     dropped: int = 0  # of these, those that processing was too slow for
-    skipped: int = 0  # of these, those that came during a pause
+    skipped: int = 0  # of these, those that came during a pause, or while the decoder was made
     connections: int = 0  # that brought a picture
     tries: int = 0  # attempts to connect
     arrived: float | None = None  # when the latest picture arrived, seconds by time.monotonic()
@@ -74,9 +74,9 @@ class FrameCounts:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
-        self.received = 0  # pictures decoded
+        self.received = 0  # pictures that arrived
         self.dropped = 0  # of these, those that processing was too slow for
-        self.skipped = 0  # of these, those that came during a pause
+        self.skipped = 0  # of these, those that came during a pause, or while the decoder was made
         self.arrived: float | None = None  # when the latest picture arrived, seconds by ``now``
         self._paused_until = -math.inf  # infinite during a pause
         self._lock = threading.Lock()
@@ -101,6 +101,12 @@ class FrameCounts:
             self.arrived = self.now()
             self.received += 1
             return self.received - 1
+
+    def pass_over(self, number: int) -> None:
+        """Count pictures that arrived, and were left out on purpose."""
+        with self._lock:
+            self.received += number
+            self.skipped += number
 
     def lose(self, arrived: float) -> None:
         """Count a picture that was thrown away: skipped if it ``arrived`` before or during a pause, else dropped."""

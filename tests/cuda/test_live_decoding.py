@@ -33,6 +33,9 @@ class Feed:
     """Packets as a connection brings them, and the decoder that FFmpeg makes for it."""
 
     bursts = False
+    may_skip = False
+    time_base = Fraction(1, 90_000)
+    passed = 0
 
     def __init__(self, codec: str, packets: list[Any], extradata: bytes = b"") -> None:
         self.decoder = av.CodecContext.create(codec, "r")
@@ -283,6 +286,44 @@ def test_what_the_card_cannot_decode_falls_back_and_comes_back(
         "camera: decoded on the GPU again",
         f"camera: decoded on the CPU: {reasons[60]}",
         "camera: decoded on the GPU again",
+    ]
+
+
+def test_decoding_begins_with_what_is_current(
+    stand_in: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two rounds come while the decoder is made, in 1.6 s, and the keyframe behind them."""
+    packets = [
+        again(packet, pts=packet.pts + 72_000 * turn, dts=packet.dts + 72_000 * turn)
+        for turn in range(3)
+        for packet in clip()
+    ]
+    now = [1000.0]
+    monkeypatch.setattr(under_test.time, "monotonic", lambda: now[0])
+
+    class Paced(Feed):
+        may_skip = True
+
+        def packets(self) -> Iterator[Any]:
+            for number, packet in enumerate(super().packets()):
+                now[0] = max(now[0], 1000.0 + number / 25)
+                yield packet
+
+    class SlowlyMade(StandIn):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            now[0] += 1.6
+
+    monkeypatch.setattr(under_test, "Nvdec", SlowlyMade)
+    damage, feed = Damage(), Paced("h264", packets)
+    with caplog.at_level(logging.WARNING, "foveate"):
+        found = through(feed, False, damage)
+    assert (len(StandIn.made), feed.passed, damage) == (1, 40, Damage())
+    assert [picture.pts for picture, _ in found] == [packet.pts for packet in packets[40:]]
+    same(found, expected(packets)[40:])
+    assert found[0][0].sample is not None
+    assert [record.getMessage() for record in caplog.records] == [
+        "camera: skipped 40 pictures that came before the decoder was ready"
     ]
 
 

@@ -11,7 +11,7 @@ const FIGURES = [
   ["Tokens ahead", (s) => (s.debt === null ? "–" : s.debt.toLocaleString("en"))],
   ["Received", (s) => s.received.toLocaleString("en")],
   ["Dropped", (s) => s.dropped.toLocaleString("en")],
-  ["Skipped in pauses", (s) => s.skipped.toLocaleString("en")],
+  ["Skipped", (s) => s.skipped.toLocaleString("en")],
   ["Connections", (s) => s.connections.toLocaleString("en")],
 ];
 

@@ -1,0 +1,117 @@
+"""The packets of a live connection, of which old ones are left out: they pile up while its decoder is made."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from av.packet import Packet
+
+from foveate.pipeline.live.feed import LiveFeed
+
+_LATE: Final = 0.25  # seconds that decoding may stand still before anything is left out
+_CURRENT: Final = 0.3  # seconds by which a picture may be older than the newest packet
+_SHARE: Final = 0.5  # of a packet's duration; one that took less waiting had piled up
+_UNTIMED: Final = 0.005  # seconds in place of that share, where packets have no timestamps
+_PROBED: Final = 5.0  # seconds of packets that FFmpeg may have read to find out what the stream is
+_PATIENCE: Final = 10.0  # seconds after which a decoder that is too slow to catch up gets every packet again
+
+
+class CatchingUp:
+    """Iterates over the packets of ``feed``, which counts what is left out. Used by the thread that decodes.
+
+    Nothing is left out before ``catch_up`` is called, nor where the feed keeps everything.
+    """
+
+    def __init__(self, feed: LiveFeed) -> None:
+        self._feed = feed
+        self._source = feed.packets()
+        self._pile: deque[Packet[Any]] = deque()  # read ahead
+        self._idle = time.monotonic()  # since when decoding reads nothing, by time.monotonic()
+        self._begun = 0.0  # when catching up began, by time.monotonic()
+        self._behind = False
+        self._oldest: float | None = None  # ticks; earlier pictures are too old
+
+    def __iter__(self) -> Iterator[Packet[Any]]:
+        """Yield each packet that is to be decoded."""
+        late = time.monotonic() - self._idle
+        while True:
+            packet = self._pile.popleft() if self._pile else next(self._source, None)
+            if packet is None:
+                return
+            self._idle = time.monotonic() - late
+            yield packet
+            late = 0.0
+
+    def catch_up(self) -> bool:
+        """Look for a keyframe that is newer than the latest packet, where decoding has stood still for long since that.
+
+        Returns whether there is one: it comes next then, and the latest packet is left out as well.
+        """
+        self._begun = time.monotonic()
+        late = self._begun - self._idle
+        if late < _LATE or not self._feed.may_skip:
+            return False
+        found = self._look(late)
+        self._feed.passed += found
+        return found
+
+    def go_on(self, may_skip: bool) -> None:
+        """Look again, behind a packet, if decoding is still late; ``may_skip``: nothing depends on what was decoded."""
+        if self._pile:
+            return
+        spent = time.monotonic() - self._begun
+        if self._behind and may_skip and spent < _PATIENCE:
+            self._look(spent)
+        else:
+            self._behind, self._oldest = False, None
+
+    def leaves_out(self, pts: int | None) -> bool:
+        """Whether a decoded picture is too old to be handed on. It is counted then."""
+        old = self._oldest is not None and (pts is None or pts < self._oldest)
+        self._feed.passed += old
+        return old
+
+    def _look(self, late: float) -> bool:
+        """Read ahead; whether there is a keyframe, before which everything is left out."""
+        found = self._read_ahead((late + _PROBED) / float(self._feed.time_base))
+        current = _CURRENT / float(self._feed.time_base)
+        stamps = [packet.pts for packet in self._pile if packet.pts is not None]
+        self._oldest = max(stamps) - current if stamps else None
+        self._behind = bool(stamps) and max(stamps) - min(stamps) > current
+        return found
+
+    def _read_ahead(self, most: float) -> bool:
+        """Read what has piled up, at most so many ticks, and one packet more; whether there is a keyframe."""
+        found, first, before = False, None, None
+        while True:
+            asked = time.monotonic()
+            packet = next(self._source, None)
+            if packet is None:
+                return found
+            waited, stamp = time.monotonic() - asked, packet.pts if packet.dts is None else packet.dts
+            found |= self._keep(packet)
+            if waited >= self._enough(before, stamp) or _apart(first, stamp) > most:
+                return found
+            first, before = stamp if first is None else first, stamp
+
+    def _keep(self, packet: Packet[Any]) -> bool:
+        """Add one to the pile, which begins anew at a keyframe; whether it does."""
+        if packet.is_keyframe:
+            self._feed.passed += len(self._pile)
+            self._pile.clear()
+        self._pile.append(packet)
+        return packet.is_keyframe
+
+    def _enough(self, before: int | None, stamp: int | None) -> float:
+        """Seconds of waiting for a packet that had not piled up."""
+        if before is None or stamp is None:
+            return _UNTIMED
+        return _SHARE * _apart(before, stamp) * float(self._feed.time_base)
+
+
+def _apart(earlier: int | None, later: int | None) -> int:
+    """Ticks; 0 where one is not known."""
+    return 0 if earlier is None or later is None else later - earlier
