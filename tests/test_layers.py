@@ -38,6 +38,7 @@ PIPELINE = (
 
 CUDA = (
     ("driver", "driver"),
+    ("textures", "textures"),
     ("a frame on the device", "frame_input frames patches state"),
     ("decoding", "decode"),
     ("pixels", "pixels"),

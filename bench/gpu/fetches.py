@@ -26,7 +26,7 @@ from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
-from foveate.cuda.driver.textures import Texture
+from foveate.cuda.driver.textures import TextureArray
 from foveate.pipeline.geometry import CELL
 
 _LAUNCHES: Final = 60
@@ -160,7 +160,7 @@ def _source(device: Device, layout: Layout, program: Program, memory: Memory, st
         _fill(program, layout, held.pointer, stream)
         yield held.pointer
         return
-    texture = Texture(device, "channels", shape, layout.stored, 1, layout.components)
+    texture = TextureArray(device, "channels", shape, layout.stored, 1, layout.components)
     try:
         _fill(program, layout, texture.surfaces[0], stream)
         yield texture.texture

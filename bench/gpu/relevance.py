@@ -21,7 +21,7 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
-from foveate.cuda.driver.textures import Texture
+from foveate.cuda.driver.textures import TextureArray
 from foveate.cuda.pixels.layout import LAYERS, place_of
 from foveate.cuda.query.relevance import Relevance
 from foveate.pipeline.geometry import Geometry
@@ -60,7 +60,7 @@ def _case(device: Device, count: int) -> dict[str, Any]:
     rng, geometry, stream = np.random.default_rng(count), Geometry(WIDTH, HEIGHT), device.stream()
     asked, values = _random_terms(rng, count), rng.normal(0, 1, (COEFFICIENTS, *geometry.grid)).astype(np.float32)
     memory, relevant = Memory(device), Relevance(device, geometry)
-    stack = Texture(device, "stack", geometry.level(2), LAYERS, 3)
+    stack = TextureArray(device, "stack", geometry.level(2), LAYERS, 3)
     try:
         coefficients = memory.array("coefficients", values.shape, np.float32, stream)
         coefficients.upload(values, stream)

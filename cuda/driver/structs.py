@@ -60,7 +60,7 @@ def constants(source: Path) -> Mapping[str, int]:
     return {name: int(value) for name, value in _CONSTANT.findall(text)}
 
 
-def parameters(kind: np.dtype[Any], **values: Any) -> NDArray[np.void]:
+def parameters(kind: np.dtype[Any], /, **values: Any) -> NDArray[np.void]:
     """A struct with a value for each of its fields: an array shape (). DeviceArrays stand for their pointers, None for
     a null pointer; a struct is a struct or a tuple. Raises TypeError where a field is left out, or is not there.
     """

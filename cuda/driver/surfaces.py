@@ -70,12 +70,14 @@ class SurfacePool:
     The process keeps the context, so a picture may outlive the threads that work on the GPU.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, name: str = "decoded picture") -> None:
+        """``name``: what one surface is, for messages."""
         from cuda.bindings import driver
 
         self.driver = driver
         self.calls = calls()
         self._device = device
+        self._name = name
         self.context = device.context_handle
         self._lock = threading.RLock()  # reentrant: garbage collection may return a surface at any point
         self._free: list[tuple[DeviceArray, int]] = []
@@ -89,8 +91,8 @@ class SurfacePool:
             size = shape[0] * shape[1] * dtype.itemsize
             code, pointer = self.driver.cuMemAlloc(size)
             if int(code):
-                raise EngineError(out_of_memory(self._device, "a decoded picture", size))
-            array = DeviceArray("decoded picture", shape, dtype, int(pointer))
+                raise EngineError(out_of_memory(self._device, f"a {self._name}", size))
+            array = DeviceArray(self._name, shape, dtype, int(pointer))
             found = array, int(checked(self.driver.cuEventCreate(_WITHOUT_TIME)))
         return Surface(self, *found)
 

@@ -1,4 +1,4 @@
-"""Device arrays for other libraries, without a copy: DLPack 0.8 (dmlc), struct DLManagedTensor."""
+"""Device arrays for other libraries, without a copy, by DLPack."""
 
 from __future__ import annotations
 
@@ -9,48 +9,22 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from foveate.cuda.driver import dlpack
+from foveate.cuda.driver.dlpack import NAME, Deleter, ManagedTensor, kind_of
 from foveate.cuda.driver.surfaces import Surface
 
-_CUDA: Final = 2  # kDLCUDA
-_UNSIGNED: Final = 1  # kDLUInt
+_CUDA: Final = dlpack.CUDA
 _LEGACY: Final = 1  # CU_STREAM_LEGACY: the default where a consumer names no stream
 _NONE: Final = -1  # no synchronization: the consumer's own concern
-_NAME: Final = b"dltensor"
-
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-class _Device(ctypes.Structure):
-    _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
-
-
-class _Kind(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device", _Device),
-        ("dimensions", ctypes.c_int32),
-        ("kind", _Kind),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.c_void_p),
-        ("offset", ctypes.c_uint64),
-    )
-
-
-class _Managed(ctypes.Structure):
-    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _Deleter))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Export:
     """What an exported tensor refers to, kept until the consumer calls the deleter."""
 
-    managed: _Managed
+    managed: ManagedTensor
     shape: ctypes.Array[ctypes.c_int64]
     surface: Surface
     stream: int | None
@@ -60,13 +34,12 @@ _exports: dict[int, _Export] = {}  # by the address of ``managed``
 
 
 class DeviceTensor:
-    """uint8 of any shape, row-major, on the device. The memory is reused when nothing refers to it."""
+    """An array of any shape, row-major, on the device. The memory is reused when nothing refers to it."""
 
-    dtype: Final = np.dtype(np.uint8)
-
-    def __init__(self, surface: Surface, shape: tuple[int, ...], gpu: int) -> None:
-        """The first values of ``surface``, whose copy is enqueued."""
+    def __init__(self, surface: Surface, shape: tuple[int, ...], gpu: int, dtype: DTypeLike = np.uint8) -> None:
+        """The first values of ``surface``, whose copy is enqueued: uint8, float16 or float32, as the surface's."""
         self.shape = shape
+        self.dtype = np.dtype(dtype)
         self._surface = surface
         self._gpu = gpu
 
@@ -93,27 +66,22 @@ class DeviceTensor:
         handle = None if stream == _NONE else _LEGACY if stream is None else stream
         if handle is not None:
             self._surface.await_before(handle)
-        return _capsule(_exported(self._surface, self.shape, self._gpu, handle))
+        return _capsule(_exported(self._surface, self.shape, self._gpu, self.dtype, handle))
 
-    def host(self) -> NDArray[np.uint8]:
+    def host(self) -> NDArray[Any]:
         """A copy on the host. From any thread."""
         values = self._surface.download().reshape(-1)
-        return np.asarray(values[: int(np.prod(self.shape))].reshape(self.shape), np.uint8)
+        return np.asarray(values[: int(np.prod(self.shape))].reshape(self.shape), self.dtype)
 
 
-def _exported(surface: Surface, shape: tuple[int, ...], gpu: int, stream: int | None) -> int:
-    """The address of a new _Managed."""
+def _exported(surface: Surface, shape: tuple[int, ...], gpu: int, dtype: np.dtype[Any], stream: int | None) -> int:
+    """The address of a new ManagedTensor."""
     sizes = (ctypes.c_int64 * len(shape))(*shape)
-    tensor = _Tensor(
-        surface.pixels.pointer,
-        _Device(_CUDA, gpu),
-        len(shape),
-        _Kind(_UNSIGNED, 8, 1),
-        ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64)),
-        None,
-        0,
-    )
-    managed = _Managed(tensor, None, _DELETER)
+    managed = ManagedTensor(deleter=_DELETER)
+    tensor = managed.tensor
+    tensor.data, tensor.kind = surface.pixels.pointer, kind_of(dtype)
+    tensor.device.type, tensor.device.id = _CUDA, gpu
+    tensor.dimensions, tensor.shape = len(shape), ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
     address = ctypes.addressof(managed)
     _exports[address] = _Export(managed, sizes, surface, stream)
     return address
@@ -126,12 +94,12 @@ def _let_go(address: int) -> None:
         export.surface.release_behind(export.stream)
 
 
-_DELETER: Final = _Deleter(_let_go)
+_DELETER: Final = Deleter(_let_go)
 
 
 def _capsule(address: int) -> Any:
     new, dropped, _ = _python()
-    return new(address, _NAME, dropped)
+    return new(address, NAME, dropped)
 
 
 @cache
@@ -144,8 +112,8 @@ def _python() -> tuple[Callable[..., Any], Any, Any]:
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
 
     def drop(capsule: int) -> None:
-        if valid(capsule, _NAME):
-            _let_go(pointer(capsule, _NAME))
+        if valid(capsule, NAME):
+            _let_go(pointer(capsule, NAME))
 
-    kept = _Deleter(drop)
+    kept = Deleter(drop)
     return new, ctypes.cast(kept, ctypes.c_void_p), kept

@@ -24,7 +24,7 @@ def texture_bytes(shape: tuple[int, int], layers: int, levels: int, components: 
     return texels * components * _HALF
 
 
-class Texture:
+class TextureArray:
     """``layers`` pictures of half floats, [rows, columns] at level 0, each level half the one before.
 
     Texels have four ``components``, R, G, B and A, or fewer: 1 or 2.
@@ -91,6 +91,17 @@ class Texture:
         copy.dstHost, copy.dstPitch, copy.dstHeight = texels.ctypes.data, texels.strides[0], texels.shape[0]
         checked(self._driver.cuMemcpy3D(copy))
         return texels
+
+    def copy_level(self, level: int, target: int, stream: Stream) -> None:
+        """Enqueue a copy of all layers of a level to linear memory: float16[layers, rows, columns, components]."""
+        rows, columns = self.level_shape(level)
+        copy = self._driver.CUDA_MEMCPY3D()
+        copy.WidthInBytes, copy.Height, copy.Depth = columns * self.components * _HALF, rows, self.layers
+        copy.srcMemoryType = self._driver.CUmemorytype.CU_MEMORYTYPE_ARRAY
+        copy.srcArray = self._arrays[level]
+        copy.dstMemoryType = self._driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+        copy.dstDevice, copy.dstPitch, copy.dstHeight = target, copy.WidthInBytes, rows
+        checked(self._driver.cuMemcpy3DAsync(copy, int(stream.handle)))
 
     def clear(self, level: int, layer: int) -> None:
         """Make one layer of one level zero, at once."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.program import Program
-from foveate.cuda.driver.textures import MOST_LEVELS, Texture
+from foveate.cuda.driver.textures import MOST_LEVELS, TextureArray
 from foveate.cuda.state import PixelState
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.cpu.stack import gains_of
@@ -20,7 +20,7 @@ def channel_parameters(
     device: Device,
     state: PixelState,
     analysis_level: int,
-    textures: tuple[Texture, Texture],
+    textures: tuple[TextureArray, TextureArray],
     moved: DeviceArray,
     shown: DeviceArray,
     touched: DeviceArray,

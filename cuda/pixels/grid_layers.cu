@@ -1,7 +1,7 @@
 // Copies the channels that exist on the Grid alone into the last level of the channel stack: layers of their own, and
 // `text`, which has its place among the channels of another layer.
 #include "state.cuh"
-#include "pixels/texture.cuh"
+#include "textures/texel.cuh"
 
 const int THREADS = 256;
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.program import Program
-from foveate.cuda.driver.textures import Texture
+from foveate.cuda.driver.textures import TextureArray
 from foveate.cuda.pixels.layout import GRIDDED, SAMPLED, place_of
 from foveate.cuda.state import PixelState
 
@@ -22,7 +22,7 @@ class GridLayers:
         self,
         device: Device,
         state: PixelState,
-        stack: Texture,
+        stack: TextureArray,
         channels: Mapping[str, DeviceArray],
         turn: int,
     ) -> None:

@@ -4,7 +4,7 @@
 // reduction from level to level: a thread makes 2x2 samples and their reduction, and threads are numbered so that the
 // further ones lie in one warp.
 #include "pixels/local.cuh"
-#include "pixels/texture.cuh"
+#include "textures/texel.cuh"
 
 const int LAYERS = 3, WARPS = THREADS / 32;
 const int CHROMA_TILE = TILE / 2, CHROMA_RIM = CHROMA_TILE + 2;

@@ -8,7 +8,7 @@ import numpy as np
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory, out_of_memory
-from foveate.cuda.driver.textures import MOST_LEVELS, Texture, texture_bytes
+from foveate.cuda.driver.textures import MOST_LEVELS, TextureArray, texture_bytes
 from foveate.cuda.frame_input import FrameInput
 from foveate.cuda.pixels.change import SCRATCH, Change
 from foveate.cuda.pixels.channels import LocalChannels, channel_parameters
@@ -42,9 +42,9 @@ class Pixels:
         with ExitStack() as undo:
             self._memory = memory = Memory(device)
             undo.callback(memory.free)
-            self.rgb = Texture(device, "the RGB pyramid", geometry.level(0), 1, MOST_LEVELS)
+            self.rgb = TextureArray(device, "the RGB pyramid", geometry.level(0), 1, MOST_LEVELS)
             undo.callback(self.rgb.free)
-            self.stack = Texture(device, "the channel stack", geometry.level(level), LAYERS, stack_levels(level))
+            self.stack = TextureArray(device, "the channel stack", geometry.level(level), LAYERS, stack_levels(level))
             undo.callback(self.stack.free)
             self.input = FrameInput(memory, stream)
             self.state = allocate_state(memory, geometry, colour, subsampled, stream)

@@ -12,7 +12,7 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.structs import layouts
-from foveate.cuda.driver.textures import Texture
+from foveate.cuda.driver.textures import TextureArray
 from foveate.cuda.pixels.layout import place_of
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.geometry import CELL, Geometry
@@ -100,7 +100,7 @@ class Relevance:
         )
 
     def enqueue_at(
-        self, stack: Texture, points: DeviceArray, combined: DeviceArray, values: DeviceArray, stream: Stream
+        self, stack: TextureArray, points: DeviceArray, combined: DeviceArray, values: DeviceArray, stream: Stream
     ) -> None:
         """Enqueue relevance ``combined`` float32[K] and ``values`` float32[K, queries] at ``points`` float32[K, 2].
 

@@ -82,7 +82,7 @@ class Kernel:
         self._notes.append(self.name)
 
 
-class Texture:
+class TextureArray:
     """Stands in for a texture."""
 
     texture, nbytes = 1, 0
@@ -145,7 +145,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for module in LAUNCHING:
         monkeypatch.setattr(module, "Program", Program)
-    monkeypatch.setattr(pixels, "Texture", Texture)
+    monkeypatch.setattr(pixels, "TextureArray", TextureArray)
     monkeypatch.setattr(engine, "Device", NotingDevice)
     monkeypatch.setattr(format_session, "Event", NoDevice)
     monkeypatch.setattr(format_session, "captured", lambda stream, enqueue: Graph(stream, enqueue, notes))

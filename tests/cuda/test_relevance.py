@@ -88,13 +88,13 @@ def test_every_cell(
 @pytest.mark.gpu
 def test_points_of_the_stack(device: Device, answer: Any, memory: Memory, stream: Stream) -> None:
     """Between cells the embedding is interpolated; in the middle of a cell it is the cell's."""
-    from foveate.cuda.driver.textures import Texture
+    from foveate.cuda.driver.textures import TextureArray
     from foveate.cuda.pixels.grid_layers import GridLayers
 
     rng = np.random.default_rng(9)
     geometry = Geometry(500, 330)
     rows, columns = geometry.grid
-    stack = Texture(device, "stack", geometry.level(2), LAYERS, 3)
+    stack = TextureArray(device, "stack", geometry.level(2), LAYERS, 3)
     try:
         values = rng.normal(0, 0.5, (COEFFICIENTS, rows, columns)).astype(np.float32)
         arrays = {f"clip{i}": memory.array("clip", (rows, columns), np.float32, stream) for i in range(COEFFICIENTS)}

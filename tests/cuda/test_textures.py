@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
-from foveate.cuda.driver.textures import Texture
+from foveate.cuda.driver.textures import TextureArray
 from foveate.cuda.pixels.grid_layers import GridLayers
 from foveate.cuda.pixels.layout import GRIDDED, LAYERS, ORDER, SAMPLED, place_of
 from foveate.cuda.pixels.pixels import Pixels, pixel_bytes
-from foveate.cuda.pixels.sample import Sampler
-from foveate.cuda.pixels.sample_reference import bilinear, trilinear
+from foveate.cuda.textures.sample import Sampler
+from foveate.cuda.textures.sample_reference import bilinear, trilinear
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.colour import matrix_of
 from foveate.pipeline.errors import EngineError
@@ -48,7 +48,7 @@ def pictures(height: int, width: int, count: int, colour: Colour, halved: bool) 
     return made
 
 
-def component(texture: Texture, name: str, level: int, stream: Stream) -> NDArray[np.float32]:
+def component(texture: TextureArray, name: str, level: int, stream: Stream) -> NDArray[np.float32]:
     layer, part = place_of(name)
     return texture.download(level, layer, stream)[..., part].astype(np.float32)
 
@@ -175,7 +175,7 @@ def test_trilinear_samples(level: int, device: Device, feeder: Make, memory: Mem
     frame = pictures(150, 210, 1, Colour("bt709"), True)[0]
     rig = feeder(frame, Settings(analysis_level=level))
     rig.feed(frame)
-    stack: Texture = rig.pixels.stack
+    stack: TextureArray = rig.pixels.stack
     GridLayers(device, rig.pixels.state, stack, {}, rig.pixels.state.frame.pointer).enqueue(stream)
     rng = np.random.default_rng(4)
     points = rng.random((273, 3), np.float32) * np.float32([1, 1, stack.levels - 1])
@@ -184,7 +184,7 @@ def test_trilinear_samples(level: int, device: Device, feeder: Make, memory: Mem
         memory.array("v", (273, 40), np.float32, stream),
     )
     given.upload(points, stream)
-    Sampler(device, stack).enqueue(given, found, stream)
+    Sampler(device, stack, len(SAMPLED) // 4).enqueue(given, found, stream)
     values = found.download(stream)
     for layer in range(3):
         levels = [stack.download(depth, layer, stream) for depth in range(stack.levels)]
@@ -196,4 +196,4 @@ def test_trilinear_samples(level: int, device: Device, feeder: Make, memory: Mem
     expected = np.stack([bilinear(grid, x, y) for x, y, _ in points.tolist()])[:, 0]
     assert np.abs(values[:, ORDER.index("edge_distance")] - expected).max() <= FILTER
     with pytest.raises(ValueError, match="points must be"):
-        Sampler(device, stack).enqueue(found, found, stream)
+        Sampler(device, stack, len(SAMPLED) // 4).enqueue(found, found, stream)
