@@ -5,7 +5,7 @@ const int THREADS = 128;
 
 struct Sample {
     u64 texture;          // all levels
-    const float* points;  // [count, 3], or one such list after the other, a layer each: x and y in [0, 1], and the level
+    const float* points;  // [count, 3], a list for all layers or for each one: x and y in [0, 1], and the level
     float* values;        // [count, layers, components]
     int count, layers;
     int components;  // 1, 2 or 4

@@ -45,16 +45,16 @@ __device__ inline Texel get(unsigned long long surface, int components, int laye
 {
     Texel texel = {0, 0, 0, 0};
     if (components == 4) {
-        const ushort4 bits
-            = surf2DLayeredread<ushort4>(surface, x * (int)sizeof(ushort4), y, layer, cudaBoundaryModeZero);
+        const ushort4 bits =
+            surf2DLayeredread<ushort4>(surface, x * (int)sizeof(ushort4), y, layer, cudaBoundaryModeZero);
         texel = {float_of_half(bits.x), float_of_half(bits.y), float_of_half(bits.z), float_of_half(bits.w)};
     } else if (components == 2) {
-        const ushort2 bits
-            = surf2DLayeredread<ushort2>(surface, x * (int)sizeof(ushort2), y, layer, cudaBoundaryModeZero);
+        const ushort2 bits =
+            surf2DLayeredread<ushort2>(surface, x * (int)sizeof(ushort2), y, layer, cudaBoundaryModeZero);
         texel.r = float_of_half(bits.x), texel.g = float_of_half(bits.y);
     } else {
-        const ushort1 bits
-            = surf2DLayeredread<ushort1>(surface, x * (int)sizeof(ushort1), y, layer, cudaBoundaryModeZero);
+        const ushort1 bits =
+            surf2DLayeredread<ushort1>(surface, x * (int)sizeof(ushort1), y, layer, cudaBoundaryModeZero);
         texel.r = float_of_half(bits.x);
     }
     return texel;
