@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from foveate.cuda.driver.calls import Event
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.graph import Graph, captured
+from foveate.cuda.driver.graph import Graph, GraphCapture
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.frame_input import SLOTS, FrameControls, InputPlanes
 from foveate.cuda.frames import AnyFrame, DeviceFrame
@@ -67,15 +67,16 @@ class _Slot:
     def __init__(self) -> None:
         self.done = Event()
         self._graph: Graph | None = None
+        self._capture = GraphCapture()
         self._key: tuple[int, ...] | None = None  # the Selector's, when the graph was captured
 
     def run(self, enqueue: Callable[[Stream], None], key: tuple[int, ...] | None, stream: Stream) -> None:
         """Replay the graph of what ``enqueue`` does, captured now where there is none with this ``key``."""
         if self._key != key:
             self._forget_graph()
-            self._key = key
+            self._key, self._capture = key, GraphCapture()
         if self._graph is None and key is not None:
-            self._graph = captured(stream, enqueue)
+            self._graph = self._capture.captured(stream, enqueue)
         if self._graph is None:
             enqueue(stream)
         else:

@@ -7,12 +7,15 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import Final
 
 from foveate.cuda.driver.calls import calls
 from foveate.cuda.driver.device import Stream, checked
 from foveate.pipeline.errors import EngineError
 
 _LOG = logging.getLogger("foveate")
+_MOST_FAILURES: Final = 3  # of one capture, in a row
 
 
 class Captures:
@@ -106,14 +109,34 @@ class Graph:
         checked(self._driver.cuGraphExecDestroy(self._executable))
 
 
-def captured(stream: Stream, enqueue: Callable[[Stream], None]) -> Graph | None:
-    """A Graph; None where the capture failed.
+class GraphCapture:
+    """Captures one Graph, and gives up after some failures in a row, which cost time at every frame."""
 
-    Calls into the driver by other threads, such as the video library's, may invalidate a capture at any point, and the
-    errors that then come have no common code. If the fault is in ``enqueue``, it fails without a capture as well.
-    """
-    try:
-        return Graph(stream, enqueue)
-    except CaptureError as error:
-        _LOG.debug("%s", error)
-        return None
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def captured(self, stream: Stream, enqueue: Callable[[Stream], None]) -> Graph | None:
+        """A Graph; None where the capture failed, or has failed too often.
+
+        Calls into the driver by other threads, such as the video library's, may invalidate a capture at any point, and
+        the errors that then come have no common code. If the fault is in ``enqueue``, it fails without a capture as
+        well.
+        """
+        if self._failures >= _MOST_FAILURES:
+            return None
+        try:
+            return Graph(stream, enqueue)
+        except CaptureError as error:
+            self._failures += 1
+            _LOG.debug("%s", error)
+            if self._failures == _MOST_FAILURES:
+                _warn(str(error))
+            return None
+
+
+@cache
+def _warn(reason: str) -> None:
+    """Once for each reason, however many streams there are."""
+    _LOG.warning(
+        "%s, %d times in a row; frames are processed without a CUDA graph, more slowly", reason, _MOST_FAILURES
+    )

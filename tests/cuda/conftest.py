@@ -271,7 +271,7 @@ def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     monkeypatch.setattr(format_session, "Event", NoDevice)
     monkeypatch.setattr(format_session, "Pixels", PixelsOfCpu)
     monkeypatch.setattr(format_session, "Staging", lambda *_: SimpleNamespace(upload=bring))
-    monkeypatch.setattr(format_session, "captured", lambda *_: None)
+    monkeypatch.setattr(format_session, "GraphCapture", lambda: SimpleNamespace(captured=lambda *_: None))
     monkeypatch.setattr(pixel_attributes, "Attributes", AttributesOfCpu)
     monkeypatch.setattr(pixel_attributes, "BackgroundModel", BackgroundOfCpu)
     monkeypatch.setattr(host_selector, "GridLayers", lambda *_: SimpleNamespace(enqueue=lambda stream: None))

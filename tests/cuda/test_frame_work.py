@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from foveate.cuda import engine, format_session
 from foveate.cuda.cascade import carry, clusters, emit, flow, rate_distortion, reader, three_stage, upper
+from foveate.cuda.driver import graph
 from foveate.cuda.driver.structs import constants, layouts, parameters
 from foveate.cuda.pixels import (
     change,
@@ -148,7 +150,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(pixels, "TextureArray", TextureArray)
     monkeypatch.setattr(engine, "Device", NotingDevice)
     monkeypatch.setattr(format_session, "Event", NoDevice)
-    monkeypatch.setattr(format_session, "captured", lambda stream, enqueue: Graph(stream, enqueue, notes))
+    monkeypatch.setattr(graph, "Graph", lambda stream, enqueue: Graph(stream, enqueue, notes))
     return notes
 
 
@@ -163,6 +165,31 @@ def run(settings: dict[str, Any], count: int, feedback: Feedback | None = None) 
     cuda = engine.CudaEngine(plan_stream(Settings.model_validate(settings)), feedback or Feedback())
     for step in cuda.cascade(cuda.pyramid(cuda.upload(noise(count)))):
         yield step.selection.index
+
+
+def test_captures_that_fail_are_given_up_with_one_warning(
+    notes: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After three attempts at each of two slots; another budget makes for new ones."""
+    attempts: list[int] = []
+
+    def fails(*_: object) -> None:
+        attempts.append(len(notes))
+        raise graph.CaptureError("a capture failed: NOT_PERMITTED in this test")
+
+    monkeypatch.setattr(graph, "Graph", fails)
+    feedback, kernels = Feedback(), list(CASES["frame memory"][1])
+    with caplog.at_level(logging.WARNING, "foveate"):
+        for index in run({}, 24, feedback):
+            if index == 11:
+                assert len(attempts) == 6
+                feedback.set_budget(2000)
+    assert len(attempts) == 12
+    assert notes.count(kernels[0]) == 24 * kernels.count(kernels[0])
+    assert [record.getMessage() for record in caplog.records] == [
+        "a capture failed: NOT_PERMITTED in this test, 3 times in a row; frames are processed without a CUDA graph, "
+        "more slowly"
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -10,7 +10,7 @@ import pytest
 
 from foveate.cuda.driver import graph, program
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.graph import Graph, captured
+from foveate.cuda.driver.graph import Graph, GraphCapture
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program, compile_cubin
 from foveate.cuda.driver.structs import Layouts, constants, layouts, parameters
@@ -183,13 +183,14 @@ def test_running_out_of_memory_is_one_line(stream: Stream, memory: Memory) -> No
 @pytest.mark.gpu
 def test_a_capture_that_fails_can_be_tried_again(device: Device, stream: Stream, memory: Memory) -> None:
     array = memory.array("zeros", (4,), np.float32, stream)
-    assert captured(stream, lambda _: device.synchronize()) is None  # invalidates the capture
+    capture = GraphCapture()
+    assert capture.captured(stream, lambda _: device.synchronize()) is None  # invalidates the capture
 
     def faulty(_: Stream) -> None:
         raise EngineError("the kernel cannot be launched")
 
-    assert captured(stream, faulty) is None
-    again = captured(stream, lambda on: array.fill(0, on))
+    assert capture.captured(stream, faulty) is None
+    again = capture.captured(stream, lambda on: array.fill(0, on))
     assert again is not None
     again.launch(stream)
     again.free()
@@ -201,4 +202,4 @@ def test_what_is_no_fault_of_the_capture_is_raised(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(graph, "Graph", without_memory)
     with pytest.raises(EngineError, match="OUT_OF_MEMORY"):
-        captured(cast("Stream", None), lambda _: None)
+        GraphCapture().captured(cast("Stream", None), lambda _: None)
