@@ -189,8 +189,8 @@ def costs_of(path: Path, lumas: Sequence[Plane], grid: tuple[int, int]) -> dict[
         "decode": lambda: sum(1 for _ in decoded_vectors(path, len(lumas), export=False)),
         "exported": lambda: sum(1 for _ in decoded_vectors(path, len(lumas))),
         "cells": lambda: [cell_flow(each.blocks, (1, 1), grid) for each in kept],
-        "eighth": partial(_search, [_level(luma, 3) for luma in lumas], 3),
-        "quarter": partial(_search, [_level(luma, 2) for luma in lumas], 2),
+        "eighth": partial(_search, [level_of(luma, 3) for luma in lumas], 3),
+        "quarter": partial(_search, [level_of(luma, 2) for luma in lumas], 2),
     }
     times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(_TURNS):
@@ -249,7 +249,7 @@ def _search(pictures: Sequence[Plane], level: int) -> None:
         search.search(picture, changed)
 
 
-def _level(luma: Plane, level: int) -> Plane:
+def level_of(luma: Plane, level: int) -> Plane:
     """Box means of a luma padded to whole cells."""
     height, width = luma.shape
     padded = np.pad(luma, ((0, -height % CELL), (0, -width % CELL)), mode="edge")
@@ -263,7 +263,7 @@ def _quality(lumas: Sequence[Plane], held: Sequence[int], flows: Flows) -> dict[
     for index in held:
         before, now, flow = lumas[index - 1], lumas[index], flows(index)
         pixels.append(psnr(predicted(before, flow), now))
-        cells.append(psnr(warped_cells(before, flow), _level(now, TOP_LEVEL).astype(np.float32)))
+        cells.append(psnr(warped_cells(before, flow), level_of(now, TOP_LEVEL).astype(np.float32)))
     return {
         "psnr": fmean(pixels),
         "psnr_least": min(pixels),
@@ -274,7 +274,7 @@ def _quality(lumas: Sequence[Plane], held: Sequence[int], flows: Flows) -> dict[
 
 def warped_cells(before: Plane, flow: Flow | None) -> NDArray[np.float32]:
     """The means of the cells of the frame before, warped along the flow over the Grid: float32[rows, columns]."""
-    means = _level(before, TOP_LEVEL).astype(np.float32)
+    means = level_of(before, TOP_LEVEL).astype(np.float32)
     if flow is None:
         return means
     rows, columns = np.indices(means.shape, dtype=np.float32)
