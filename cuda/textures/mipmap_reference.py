@@ -18,4 +18,4 @@ def halving(size: int) -> NDArray[np.float32]:
 def next_level(texels: NDArray[np.float16]) -> NDArray[np.float16]:
     """[rows, columns, C] of the level above, which has half as many of both, rounded down, but at least one."""
     down, across = halving(texels.shape[0]), halving(texels.shape[1])
-    return np.einsum("iy,yxc,jx->ijc", down, texels.astype(np.float32), across).astype(np.float16)
+    return np.einsum("iy,yxc,jx->ijc", down, texels.astype(np.float32), across, optimize=True).astype(np.float16)
