@@ -146,6 +146,7 @@ class _Connection:
         self._hardware: Nvdec | None = None
         self._problem: str | None = None  # why the CPU decodes
         self._at_once = False  # see Nvdec
+        self._is_new = False  # the hardware decoder, which is not ready before its first packet is through
         self._colour = Colour()
         self._sample: VideoFrame | None = None  # until a picture takes it along
         self._number = 0  # of the latest packet
@@ -172,8 +173,7 @@ class _Connection:
                 continue
             if unit.begins or (unit.keyframe and self._asks_again(unit)):
                 yield from self._begin(unit)
-                if self._hardware is not None and self._packets.catch_up():
-                    continue
+                self._is_new = True
             if self._hardware is not None:
                 yield from self._by_hardware(unit, packet)
                 self._packets.go_on(self._at_once and not self._sent)
@@ -261,6 +261,9 @@ class _Connection:
     def _through(self, data: Any) -> Iterator[LivePicture]:
         assert self._hardware is not None, "there is no decoder"
         pictures = list(self._hardware.decode(data))
+        if self._is_new:
+            self._is_new = False
+            self._packets.catch_up(may_skip=self._at_once)
         kept = len(pictures) if pictures and self._at_once else _REMEMBERED
         self._lose(list(self._sent)[:-kept])
         for picture in pictures:

@@ -30,6 +30,7 @@ class CatchingUp:
         self._source = feed.packets()
         self._pile: deque[Packet[Any]] = deque()  # read ahead
         self._idle = time.monotonic()  # since when decoding reads nothing, by time.monotonic()
+        self._waited = 0.0  # seconds for the latest packet that was read ahead
         self._begun = 0.0  # when catching up began, by time.monotonic()
         self._behind = False
         self._oldest: float | None = None  # ticks; earlier pictures are too old
@@ -45,26 +46,24 @@ class CatchingUp:
             yield packet
             late = 0.0
 
-    def catch_up(self) -> bool:
-        """Look for a keyframe that is newer than the latest packet, where decoding has stood still for long since that.
+    def catch_up(self, may_skip: bool) -> None:
+        """Read ahead, where decoding has stood still for long since it got the latest packet.
 
-        Returns whether there is one: it comes next then, and the latest packet is left out as well.
+        ``may_skip``: nothing that is decoded already belongs to later packets, so what comes before the newest keyframe
+        can be left out.
         """
         self._begun = time.monotonic()
         late = self._begun - self._idle
-        if late < _LATE or not self._feed.may_skip:
-            return False
-        found = self._look(late)
-        self._feed.passed += found
-        return found
+        if late >= _LATE and self._feed.may_skip:
+            self._look(late, may_skip)
 
     def go_on(self, may_skip: bool) -> None:
-        """Look again, behind a packet, if decoding is still late; ``may_skip``: nothing depends on what was decoded."""
+        """Behind each packet: read ahead once more if decoding is still late."""
         if self._pile:
             return
         spent = time.monotonic() - self._begun
         if self._behind and may_skip and spent < _PATIENCE:
-            self._look(spent)
+            self._look(spent, may_skip)
         else:
             self._behind, self._oldest = False, None
 
@@ -74,36 +73,33 @@ class CatchingUp:
         self._feed.passed += old
         return old
 
-    def _look(self, late: float) -> bool:
-        """Read ahead; whether there is a keyframe, before which everything is left out."""
-        found = self._read_ahead((late + _PROBED) / float(self._feed.time_base))
+    def _look(self, late: float, may_skip: bool) -> None:
+        """Read what has piled up in ``late`` seconds; pictures of it that are old are not handed on."""
+        self._read_ahead((late + _PROBED) / float(self._feed.time_base), may_skip)
         current = _CURRENT / float(self._feed.time_base)
         stamps = [packet.pts for packet in self._pile if packet.pts is not None]
         self._oldest = max(stamps) - current if stamps else None
         self._behind = bool(stamps) and max(stamps) - min(stamps) > current
-        return found
 
-    def _read_ahead(self, most: float) -> bool:
-        """Read what has piled up, at most so many ticks, and one packet more; whether there is a keyframe."""
-        found, first, before = False, None, None
-        while True:
-            asked = time.monotonic()
-            packet = next(self._source, None)
-            if packet is None:
-                return found
-            waited, stamp = time.monotonic() - asked, packet.pts if packet.dts is None else packet.dts
-            found |= self._keep(packet)
-            if waited >= self._enough(before, stamp) or _apart(first, stamp) > most:
-                return found
+    def _read_ahead(self, most: float, may_skip: bool) -> None:
+        """Read what has piled up, at most so many ticks, and one packet more."""
+        first = before = None
+        while (packet := self._timed()) is not None:
+            if packet.is_keyframe and may_skip:
+                self._feed.passed += len(self._pile)
+                self._pile.clear()
+            self._pile.append(packet)
+            stamp = packet.pts if packet.dts is None else packet.dts
+            if self._waited >= self._enough(before, stamp) or _apart(first, stamp) > most:
+                return
             first, before = stamp if first is None else first, stamp
 
-    def _keep(self, packet: Packet[Any]) -> bool:
-        """Add one to the pile, which begins anew at a keyframe; whether it does."""
-        if packet.is_keyframe:
-            self._feed.passed += len(self._pile)
-            self._pile.clear()
-        self._pile.append(packet)
-        return packet.is_keyframe
+    def _timed(self) -> Packet[Any] | None:
+        """The next packet, None at the end; notes how long it was waited for."""
+        asked = time.monotonic()
+        packet = next(self._source, None)
+        self._waited = time.monotonic() - asked
+        return packet
 
     def _enough(self, before: int | None, stamp: int | None) -> float:
         """Seconds of waiting for a packet that had not piled up."""

@@ -312,7 +312,13 @@ def test_decoding_begins_with_what_is_current(
     class SlowlyMade(StandIn):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            now[0] += 1.6
+            now[0] += 0.6
+            self.ready = False
+
+        def decode(self, data: Any) -> Iterator[Any]:
+            now[0] += 0.0 if self.ready else 1.01
+            self.ready = True
+            return super().decode(data)
 
     monkeypatch.setattr(under_test, "Nvdec", SlowlyMade)
     damage, feed = Damage(), Paced("h264", packets)
