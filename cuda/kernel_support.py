@@ -21,6 +21,7 @@ def missing_kernels(plan: StreamPlan) -> str | None:
         "there are no kernels for the linear scorer and a second pass": plan.scorer is not None or score.passes > 1,
         "the kernels make clusters on keyframes only": maps["cluster"] and not settings.cache.enabled,
         "there are no kernels for the channel 'text' without a query": "text" in settings.maps and plan.queries is None,
+        "there are no kernels for regions": plan.regions is not None,
         "text is found by a detector": plan.detector is not None,
         f"there are no kernels for the channel {''.join(maps['optional'][:1])!r}": maps["optional"],
     }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from foveate.pipeline.frames import Frame, FrameView
     from foveate.pipeline.info import EngineInfo, SourceInfo
+    from foveate.pipeline.picture_regions import tokens_in_regions
     from foveate.pipeline.push_stream import PushStream, open_push_stream
     from foveate.pipeline.selection import Header, NaFlex, Selection
     from foveate.pipeline.settings import Settings
@@ -65,12 +66,14 @@ __all__ = [
     "read_json_lines",
     "read_shards",
     "rotated_files",
+    "tokens_in_regions",
 ]
 
 _MODULES: Final = {
     "errors": ("EngineError", "FoveateError", "ModelError", "SettingsError", "SinkError", "SourceError"),
     "frames": ("Frame", "FrameView"),
     "info": ("EngineInfo", "SourceInfo"),
+    "picture_regions": ("tokens_in_regions",),
     "push_stream": ("PushStream", "open_push_stream"),
     "selection": ("Header", "NaFlex", "Selection"),
     "settings": ("Settings",),

@@ -132,6 +132,8 @@ class SettingsKeywords(TypedDict, total=False):
     encoder: Literal["attributes", "open_clip"]
     text: Literal["strokes", "ocr"]
     keep_embeddings: bool
+    regions: str | None
+    region_tokens: int
     engine: Literal["auto", "cpu", "cuda"]
     device: int | None
     analysis_level: int

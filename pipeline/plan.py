@@ -15,6 +15,7 @@ from foveate.pipeline.cascade.linear_scorer import LinearScorer, read_scorer
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.plugins import load_function
+from foveate.pipeline.regions import RegionTimeline, read_regions
 from foveate.pipeline.relevance.stream_query import StreamQuery, stream_query
 from foveate.pipeline.settings import QUERY_MAP, Settings
 from foveate.pipeline.text.detector import TextDetector, open_detector
@@ -35,6 +36,7 @@ class StreamPlan:
     scorer: LinearScorer | None = None
     depth: DepthModel | None = None
     detector: TextDetector | None = None  # makes the channel "text", instead of the strokes
+    regions: RegionTimeline | None = None
     attributes: bool = False  # the engine makes the attributes encoder's maps of pixels, the strokes' "text" among them
     one_thread: bool = False  # all stages of the CPU engine share a thread
 
@@ -55,6 +57,7 @@ def plan_stream(settings: Settings, processors: int | None = None) -> StreamPlan
         scorer,
         None if settings.depth is None else load_function(settings.depth),
         open_detector(settings.ocr) if detects else None,
+        None if settings.regions is None else read_regions(Path(settings.regions)),
         of_attributes or ("text" in channels and not detects),
         (processors or os.cpu_count() or 1) <= _FEW,
     )

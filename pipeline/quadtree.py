@@ -7,6 +7,7 @@ stored row by row, and only those that reach into the grid.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,20 @@ class Quadtree:
         row, column = self.places[0]
         beyond = (row >= rows) | (column >= columns)
         self.source = np.where(beyond, np.int32(-1), row * np.int32(columns) + column)
-        self.units = [np.where(beyond, np.int32(0), inside.ravel()[self.source].astype(np.int32))]
+        self.units = self._counted(inside)
+
+    def within(self, inside: Mask) -> Quadtree:
+        """The same tree, in which only the units in ``inside`` count, bool[rows, columns]."""
+        other = copy(self)
+        other.units = self._counted(inside)
+        return other
+
+    def _counted(self, inside: Mask) -> list[NDArray[np.int32]]:
+        """The units in ``inside`` under each node, by level."""
+        units = [np.where(self.source < 0, np.int32(0), inside.ravel()[self.source].astype(np.int32))]
         for level in range(1, len(self.places)):
-            self.units.append(self.over_children(self.units[-1], level))
+            units.append(self.over_children(units[-1], level))
+        return units
 
     def over_children(self, values: NDArray[Any], level: int) -> NDArray[Any]:
         """Sums over the children of the nodes of ``level``; ``values`` has one per node of the level below."""

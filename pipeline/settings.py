@@ -301,6 +301,11 @@ class Settings(_Group):
     detector; needs the extra ocr."""
     keep_embeddings: bool = False
     """Compute embeddings even without a query, so that a query can be set later."""
+    regions: str | None = None
+    """Choose tokens only in these regions, each with a budget of its own: a file of boxes, see docs/command-line.md."""
+    region_tokens: int = Field(64, ge=1, le=1_000_000)
+    """With regions: most tokens of each, unless the file says otherwise. If they add up to more than the budget, each
+    region gets its part of it."""
     engine: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the pixel work is done. auto: on the GPU if there is a usable one, otherwise on the CPU."""
     device: int | None = Field(None, ge=0, le=255)
@@ -344,6 +349,10 @@ class Settings(_Group):
             raise ValueError(f"budget must be at least {merge**2} with merge = {merge}, got {self.budget}")
         if (self.score.scorer == "linear") != (self.score.weights is not None):
             raise ValueError("score.weights must be given with score.scorer = 'linear', and only then")
+        if self.regions is not None and self.allocation.strategy != "rate_distortion":
+            raise ValueError(f"regions need allocation.strategy 'rate_distortion', got {self.allocation.strategy!r}")
+        if self.regions is not None and self.allocation.budget_average is not None:
+            raise ValueError("regions and allocation.budget_average cannot be combined: budgets of regions are fixed")
         problem = self.lacking_for(frozenset(self.maps))
         if problem is not None:
             raise ValueError(problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import IO, Literal, NamedTuple, Self, TypeGuard, Unpack
 
 from foveate.pipeline.async_iteration import AsyncIteration
@@ -21,6 +22,7 @@ from foveate.pipeline.live.source import FiniteError, LiveSource
 from foveate.pipeline.live.status import Listener, Status
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.plan import StreamPlan, plan_stream
+from foveate.pipeline.regions import RegionTimeline
 from foveate.pipeline.runner import Runner
 from foveate.pipeline.selection import Header, Selection, Step
 from foveate.pipeline.settings import Settings, SourceSettings, shown_value
@@ -116,10 +118,18 @@ def _address_of(source: str | os.PathLike[str] | IO[bytes], name: str | None) ->
 
 
 def prepared(
-    settings: Settings | None, sinks: Sequence[Sink], overrides: Mapping[str, object], lockstep: bool = False
+    settings: Settings | None,
+    sinks: Sequence[Sink],
+    overrides: Mapping[str, object],
+    lockstep: bool = False,
+    regions: RegionTimeline | None = None,
 ) -> Prepared:
-    """The engine and what it works with; see open_engine for ``lockstep``. Raises SettingsError and EngineError."""
+    """The engine and what it works with; see open_engine for ``lockstep``. Raises SettingsError and EngineError.
+
+    ``regions`` take the place of those of the settings.
+    """
     plan, feedback = plan_stream(_asked_by(sinks, overridden(_base(settings), overrides))), Feedback()
+    plan = plan if regions is None else replace(plan, regions=regions)
     for note in plan.queries.notes if plan.queries else ():
         _LOG.warning("%s", note)
     return Prepared(plan, feedback, open_engine(plan, feedback, lockstep))

@@ -19,6 +19,7 @@ PIPELINE = (
     ("C kernels", "native"),
     ("sources", "sources"),
     ("queries", "query"),
+    ("regions", "regions"),
     ("choosing tokens", "cascade"),
     ("attributes", "attributes"),
     ("encoders", "encoders"),
@@ -30,7 +31,7 @@ PIPELINE = (
     ("live sources", "live"),
     ("sinks", "sinks"),
     ("models", "vlm"),
-    ("streams", "async_iteration push_stream stream_controls stream"),
+    ("streams", "async_iteration picture_regions push_stream stream_controls stream"),
     ("many videos", "corpus"),
     ("the library", "__init__"),
 )

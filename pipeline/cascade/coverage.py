@@ -57,15 +57,15 @@ def on_cells(coarse: NDArray[T], lod: int, grid: tuple[int, ...]) -> NDArray[T]:
 class Coverage:
     """The cells under each of one frame's tokens."""
 
-    def __init__(self, tokens: Tokens, geometry: Geometry) -> None:
+    def __init__(self, tokens: Tokens, geometry: Geometry, disjoint: bool = True) -> None:
+        """``disjoint``: the tokens do not overlap, unless they repeat each other."""
         self._geometry = geometry
         self._tokens = tokens
         self._groups = groups(tokens)
         side = np.int32(1) << tokens.lod.astype(np.int32)
         rows = _overlap(tokens.row * side, side, geometry.height)
         cells = rows * _overlap(tokens.column * side, side, geometry.width)
-        # Tokens of one frame do not overlap, unless they repeat each other.
-        self.everywhere = cells.sum() >= geometry.cells and cells[_first(tokens)].sum() == geometry.cells
+        self.everywhere = disjoint and cells.sum() >= geometry.cells and cells[_first(tokens)].sum() == geometry.cells
         self._cells = np.maximum(cells, 1).astype(np.float32)
 
     def means(self, maps: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.geometry import CELL, Geometry, Map
+from foveate.pipeline.geometry import CELL, Geometry, Map, Mask
 
 
 class Tokens(NamedTuple):
@@ -46,6 +46,7 @@ class Problem:
     gaze: tuple[float, float] | None = None  # level-0 pixels; None: no gaze
     participation: Map | None = None  # None without a query
     debt: float = 0.0  # of rate control, as a share of the greatest, in [0, 1]; see rate.py
+    region: Mask | None = None  # bool[grid]: the cells that tokens are chosen for; None: all of the picture
 
 
 class Strategy(Protocol):
@@ -61,6 +62,11 @@ def over_groups(grid: Map, merge: int) -> Map:
     Cells of a group that lie beyond the grid count 0. Columns are summed first, then they are added from left to right.
     """
     return _sums(_padded(grid, merge, "constant"), merge)
+
+
+def any_of_groups(cells: Mask, merge: int) -> Mask:
+    """Whether any cell of each group is set: bool[rows, columns] -> bool[units]."""
+    return cells if merge == 1 else over_groups(cells.astype(np.float32), merge) > 0
 
 
 def means_of_groups(grid: Map, merge: int) -> Map:

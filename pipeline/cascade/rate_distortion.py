@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups
+from foveate.pipeline.cascade.problem import Problem, Tokens, any_of_groups, in_groups
 from foveate.pipeline.cascade.rate import OCTAVES
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
@@ -56,13 +56,15 @@ class RateDistortion:
         self._least = first_price(min_gain)
         self._merge = merge
         self._price = self._least
-        self._allocator: Allocator | None = None
+        self._tree: Quadtree | None = None
+        self._allocator: Allocator | None = None  # of the whole picture
         self._geometry: Geometry | None = None
 
     def allocate(self, problem: Problem) -> Tokens:
         """Tokens of LOD 0 up to the coarsest that ``problem.errors`` has; see Strategy.
 
-        Without ``kept`` they cover the whole picture. Raises ValueError where the coarsest are too many for that.
+        Without ``kept`` they cover the whole picture, or its ``region``. Raises ValueError where the coarsest are too
+        many for that.
         """
         budget, top = problem.budget // self._merge**2, len(problem.errors)
         if problem.kept is None and top < problem.geometry.top(budget, self._merge):
@@ -74,7 +76,7 @@ class RateDistortion:
             min_gain = float(prices()[least])
         costs = Costs(problem.weight, problem.errors, problem.kept)
         found = Prices(prices(), least, self._price)
-        chosen = self._allocator_for(problem.geometry).allocate(costs, budget, found, min_gain)
+        chosen = self._allocator_for(problem).allocate(costs, budget, found, min_gain)
         self._price = chosen.price
         return in_groups(Tokens(chosen.lod, chosen.row, chosen.column), self._merge, problem.geometry)
 
@@ -83,8 +85,13 @@ class RateDistortion:
         """Price per token of the last frame: the weighted squared error that every token of it had to remove."""
         return float(prices()[self._price])
 
-    def _allocator_for(self, geometry: Geometry) -> Allocator:
-        if self._allocator is None or geometry is not self._geometry:
-            self._geometry = geometry
-            self._allocator = Allocator(Quadtree(geometry.units(self._merge)), geometry.grid, self._merge)
+    def _allocator_for(self, problem: Problem) -> Allocator:
+        geometry, merge = problem.geometry, self._merge
+        if self._tree is None or geometry is not self._geometry:
+            self._geometry, self._allocator = geometry, None
+            self._tree = Quadtree(geometry.units(merge))
+        if problem.region is not None:
+            return Allocator(self._tree.within(any_of_groups(problem.region, merge)), geometry.grid, merge)
+        if self._allocator is None:
+            self._allocator = Allocator(self._tree, geometry.grid, merge)
         return self._allocator

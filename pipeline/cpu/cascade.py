@@ -23,6 +23,7 @@ from foveate.pipeline.cascade.query_prior import (
 )
 from foveate.pipeline.cascade.rate import FrameLimits, RateControl
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
+from foveate.pipeline.cascade.region_tokens import FrameRegions
 from foveate.pipeline.cascade.scores import Scores, peak, score_cells
 from foveate.pipeline.cascade.strategies import channels_read, strategy, top_lod
 from foveate.pipeline.cascade.temporal import Temporal
@@ -82,6 +83,11 @@ class _Scored(NamedTuple):
     first_pass: Map | None  # the score of the first of two passes
 
 
+class _Chosen(NamedTuple):
+    tokens: Tokens
+    region: NDArray[np.int32] | None  # [K], with regions: the place of each token's region among the frame's
+
+
 class _Cascade:
     """Chooses the tokens of a stream of frames of one size."""
 
@@ -103,6 +109,7 @@ class _Cascade:
         self._flow = FlowSearch(settings.cache.flow_level)
         self._ages = AgeMaps(geometry)
         self._strategy = strategy(settings.allocation)
+        self._regions = None if plan.regions is None else FrameRegions(plan.regions, geometry, settings)
         in_stream = settings.allocation.memory == "stream"
         about = geometry, state.update.frame.subsampled, settings.allocation.interpolation
         self._reader = Reader(*about) if in_stream else None
@@ -114,7 +121,8 @@ class _Cascade:
         """The Selection of one frame."""
         update = state.update
         feedback = self._feedback.take(self._geometry)
-        quiet = not update.writes and not feedback.anything
+        moved = self._regions is not None and self._regions.advance(update.frame.index)
+        quiet = not update.writes and not feedback.anything and not moved
         if quiet and self._settled is not None:
             self._ages.advance_unchanged()
             selection = self._settled = _repeated(self._settled, update.frame)
@@ -137,14 +145,15 @@ class _Cascade:
             state = replace(state, grid=dict(view.grid))
         scored = self._score(state, view, warped.trust, feedback)
         budget = feedback.budget or self._settings.rate
-        upper = UpperLevels(state.colours, top_lod(self._settings.allocation, self._geometry, budget))
+        fewest = budget if self._regions is None else self._regions.divide(budget)
+        upper = UpperLevels(state.colours, top_lod(self._settings.allocation, self._geometry, fewest))
         limits = FrameLimits(budget, 0.0) if self._rate_control is None else self._rate_control.limits(budget)
-        tokens = self._allocate(state, upper, scored, feedback, limits)
+        chosen = self._allocate(state, upper, scored, feedback, limits)
         self._in_debt = limits.debt > 0
         if self._rate_control is not None:
-            self._rate_control.spend(len(tokens.lod))
-        self._temporal.remember(scored.scores.score, scored.channels["saliency"], tokens, scored.valid)
-        return self._selection(state, upper, scored, tokens, feedback)
+            self._rate_control.spend(len(chosen.tokens.lod))
+        self._temporal.remember(scored.scores.score, scored.channels["saliency"], chosen.tokens, scored.valid)
+        return self._selection(state, upper, scored, chosen, feedback)
 
     def _embedder_input(self, state: State, changed: Mask, warped: _Warped, feedback: FrameFeedback) -> EmbedderInput:
         """What the embedder reads of the frame; with a text detector, its map of text."""
@@ -228,7 +237,7 @@ class _Cascade:
 
     def _allocate(
         self, state: State, upper: UpperLevels, scored: _Scored, feedback: FrameFeedback, limits: FrameLimits
-    ) -> Tokens:
+    ) -> _Chosen:
         update, levels, settings = state.update, state.levels, self._settings
         kept, errors = None, upper.errors(state.errors)
         if self._reader is not None and update.new_scene:
@@ -262,16 +271,19 @@ class _Cascade:
             participation,
             limits.debt,
         )
-        tokens = self._strategy.allocate(problem)
+        allocate = self._strategy.allocate
+        chosen = _Chosen(
+            *((allocate(problem), None) if self._regions is None else self._regions.allocate(problem, allocate))
+        )
         if self._reader is not None:
-            self._reader.paint(levels, upper, tokens, participation)
-        return tokens
+            self._reader.paint(levels, upper, chosen.tokens, participation)
+        return chosen
 
     def _selection(
-        self, state: State, upper: UpperLevels, scored: _Scored, tokens: Tokens, feedback: FrameFeedback
+        self, state: State, upper: UpperLevels, scored: _Scored, chosen: _Chosen, feedback: FrameFeedback
     ) -> Selection:
-        update, frame, scores = state.update, state.update.frame, scored.scores
-        coverage = Coverage(tokens, self._geometry)
+        update, frame, scores, tokens = state.update, state.update.frame, scored.scores, chosen.tokens
+        coverage = Coverage(tokens, self._geometry, disjoint=self._regions is None)
         maps = [values for values in scores if values is not None]
         score, information, perspective, *participation = coverage.means(np.stack(maps))
         ages = self._ages.emit(tokens, coverage)
@@ -293,6 +305,8 @@ class _Cascade:
             participation=participation[0] if participation else None,
             age=ages.age,
             fresh=ages.fresh,
+            region=chosen.region,
+            regions=() if self._regions is None else self._regions.names,
             patches=patches(state.levels, upper, tokens, frame.colour) if self._settings.patches else None,
             maps={name: self._map(name, state, scored) for name in self._settings.maps},
             extras=self._extras(feedback),

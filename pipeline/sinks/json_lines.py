@@ -121,6 +121,8 @@ def record_of(selection: Selection, size: tuple[int, int]) -> dict[str, Any]:
     if selection.participation is not None:
         record["participation"] = four_decimals(selection.participation)
     record |= {"age": np.ascontiguousarray(selection.age), "fresh": np.ascontiguousarray(selection.fresh)}
+    if selection.region is not None:
+        record |= {"regions": list(selection.regions), "region": np.ascontiguousarray(selection.region)}
     assert not record.keys() & selection.extras.keys(), "an extra bears the name of a field"
     return record | dict(selection.extras)
 

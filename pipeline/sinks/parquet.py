@@ -156,12 +156,15 @@ def _schema(arrow: ModuleType, header: Header, first: Mapping[str, str | int]) -
     fields = [(name, arrow.string() if isinstance(value, str) else arrow.int32()) for name, value in first.items()]
     fields += [(name, getattr(arrow, kind)()) for name, kind in _FRAME_TYPES.items()]
     fields += [(name, arrow.list_(getattr(arrow, kind)())) for name, kind in _TOKEN_TYPES.items()]
+    if header.config.get("regions") is not None:
+        fields += [("regions", arrow.list_(arrow.string())), ("region", arrow.list_(arrow.int32()))]
     return arrow.schema(fields, metadata={"foveate": header_json(header)})
 
 
 def frame_row(selection: Selection) -> dict[str, Any]:
     """The values of one frame, by their columns."""
-    return {name: _value(selection, name) for name in (*_FRAME_TYPES, *_TOKEN_TYPES)}
+    row = {name: _value(selection, name) for name in (*_FRAME_TYPES, *_TOKEN_TYPES)}
+    return row if selection.region is None else row | {"regions": selection.regions, "region": selection.region}
 
 
 def _value(selection: Selection, name: str) -> Any:

@@ -19,6 +19,7 @@ Per shard, with F frames and N tokens in all; tokens of frame i are rows offsets
 | lod | uint8[N] |
 | score, information, perspective | float32[N] |
 | participation | float32[N], NaN for frames without a query; absent where no frame has one |
+| region | int32[N], the place of the token's region in its line of the file of regions; absent without one |
 | age | int32[N], frames |
 | fresh | bool[N] |
 | patches | uint8[N, 16, 16, 3], R'G'B' |
@@ -189,6 +190,9 @@ def concatenated(selections: Sequence[Selection]) -> Arrays:
         arrays[name] = np.concatenate([np.empty(0, kind), *columns]).astype(kind, copy=False)
     if any(selection.participation is not None for selection in selections):
         arrays["participation"] = np.concatenate([_participation(each) for each in selections])
+    regions = [selection.region for selection in selections if selection.region is not None]
+    if regions:
+        arrays["region"] = np.concatenate(regions)
     if any(selection.maps for selection in selections):
         arrays["maps"] = np.stack([np.stack([*selection.maps.values()]) for selection in selections])
     embeddings = [selection.embeddings for selection in selections if selection.embeddings is not None]

@@ -62,9 +62,17 @@ CASES: dict[str, dict[str, Any]] = {
     "patches": {"allocation": {"strategy": "foveated"}, "patches": True},
     "one token": {"allocation": {"strategy": "foveated"}, "patches": True, "budget": 1},
     "a query": {"allocation": {"strategy": "foveated", **STREAM}, "query": ("dark", "-left:0.5"), "maps": ("query",)},
+    "regions": {"regions": "boxes.jsonl", "region_tokens": 30},
+    "regions in a stream": {"regions": "boxes.jsonl", "allocation": STREAM, "query": ("dark",)},
     "text by a detector": {"text": "ocr", "query": ("text",), "maps": ("text", "clip13"), "ocr": {"interval": 4}},
     "queries and weights": {"query": ("moving",), "score": {"passes": 2}, "maps": ("query_similarity", "query:bright")},
 }
+
+
+BOXES = """
+{"frame": 0, "regions": [{"name": "left", "box": [10, 20, 100, 90]}, {"name": "over it", "box": [60, 60, 200, 200]}]}
+{"frame": 4, "regions": [{"name": "all", "box": [-50, -50, 9000, 9000], "tokens": 20}]}
+"""
 
 
 def dark_is_text(rgb: NDArray[np.uint8]) -> list[Box]:
@@ -133,6 +141,7 @@ def test_both_engines_choose_the_same(
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(MODEL)
     Path("w.toml").write_text(WEIGHTS)
+    Path("boxes.jsonl").write_text(BOXES)
     monkeypatch.setattr("foveate.pipeline.plan.open_detector", lambda settings: dark_is_text)
     settings = Settings.model_validate({"change": {"keyframe_interval": 10}, "budget": 100, **CASES[case]})
     frames = read(samples / f"{clip}.mp4", FRAMES)
@@ -273,6 +282,7 @@ def test_an_error_of_a_model_ends_the_engine(card: bool, samples: Path, tmp_path
         ({"maps": ("boundary",), "cache": {"enabled": False}}, "the kernels make clusters on keyframes only"),
         ({"maps": ("text",)}, "there are no kernels for the channel 'text' without a query"),
         ({"maps": ("clip3",), "text": "ocr"}, "text is found by a detector"),
+        ({"regions": "/dev/null"}, "there are no kernels for regions"),
         ({"score": {"passes": 2}}, "there are no kernels for the linear scorer and a second pass"),
         ({"allocation": {"strategy": "three_stage"}, "maps": ("boundary", "clip3", "text")}, None),
     ],

@@ -42,6 +42,16 @@ def test_the_example_of_painting_runs() -> None:
     assert {names[name].shape for name in ("frame", "seen", "drawn")} == {(576, 768, 3)}
 
 
+def test_the_example_of_regions_runs() -> None:
+    names: dict[str, Any] = {}
+    exec(code_with("tokens_in_regions(picture"), names)
+    counts = np.bincount(names["selection"].region, minlength=len(names["boxes"]))
+    assert len(names["boxes"]) == len(counts)
+    assert (counts > 0).all()
+    assert (counts <= 100).all()
+    assert len(names["patches"]) == counts[-1]
+
+
 def test_the_example_of_tokens_for_vllm_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
 

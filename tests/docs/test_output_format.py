@@ -45,12 +45,13 @@ def test_the_fields_are_those_of_a_record(selections: list[Selection]) -> None:
     always = [codes(field)[0] for field, _, _ in rows if field[0] == "`"]
     assert list(record_of(plain, (plain.width, plain.height))) == always
     asked = dataclasses.replace(keyframe, participation=np.zeros(len(keyframe), np.float32), extras=EXTRAS)
+    asked = dataclasses.replace(asked, regions=("door",), region=np.zeros(len(keyframe), np.int32))
     assert list(record_of(asked, (1, 1))) == everything
 
 
 def test_the_types_are_those_of_a_record(selections: list[Selection]) -> None:
     keyframe = dataclasses.replace(selections[0], participation=np.zeros(len(selections[0]), np.float32))
-    keyframe = dataclasses.replace(keyframe, extras=EXTRAS)
+    keyframe = dataclasses.replace(keyframe, regions=("door",), region=np.zeros(len(keyframe), np.int32), extras=EXTRAS)
     record = json.loads(orjson.dumps(record_of(keyframe, (1, 1)), option=orjson.OPT_SERIALIZE_NUMPY))
     kinds = {"integer": int, "number": float, "boolean": bool, "string": str, "list": list}
     for field, kind, _ in FIELDS:
