@@ -22,7 +22,7 @@ format: .venv/ready
 # What the ordinary tests skip, because torch and transformers are large: models of random weights.
 test-models: .venv/ready
 	.venv/bin/python -m pip install -q -e '.[vlm]' timm
-	.venv/bin/python -m pytest tests/pipeline -k vlm
+	.venv/bin/python -m pytest tests/pipeline -k "vlm or learned"
 	.venv/bin/python -m pytest tests/app/test_ask*.py tests/app/test_encode.py tests/bench
 
 # Tokens through a vLLM that serves models of random weights, in an environment of its own.

@@ -21,6 +21,7 @@ PIPELINE = (
     ("queries", "query"),
     ("regions", "regions"),
     ("choosing tokens", "cascade"),
+    ("parts for training", "learned"),
     ("attributes", "attributes"),
     ("encoders", "encoders"),
     ("text", "text"),

@@ -52,6 +52,14 @@ def test_the_example_of_regions_runs() -> None:
     assert len(names["patches"]) == counts[-1]
 
 
+def test_the_example_of_learned_tokens_runs() -> None:
+    torch = pytest.importorskip("torch")
+    names: dict[str, Any] = {}
+    exec(code_with("sample_patches("), names)
+    assert names["same"].numpy() == pytest.approx(names["selection"].patches.astype(float), abs=0.53)
+    assert all(torch.isfinite(place.grad).all() and place.grad.any() for place in names["places"])
+
+
 def test_the_example_of_tokens_for_vllm_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
 
