@@ -3,8 +3,9 @@
 python -m foveate.bench.cases.volume_cuts --out volume_cuts.json
 
 The volume holds the mean luma of the cells, without what is smooth, so that light does not matter. `one frame back`: a
-cut is a frame that does not resemble the one before. `at once`: it resembles none of the volume, after frames that resemble each other. `one frame later`: it must resemble
-its next frame, too. Clips are made of the samples' footage, see scenes/cuts.py; dissolves and fades count as no cuts.
+cut is a frame that does not resemble the one before. `at once`: it resembles none of the volume, after frames that
+resemble each other. `one frame later`: it must resemble its next frame, too. Clips are made of the samples' footage,
+see scenes/cuts.py; dissolves and fades count as no cuts.
 """
 
 from __future__ import annotations
