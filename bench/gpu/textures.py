@@ -50,7 +50,11 @@ def gpu_textures(out: Out = None) -> None:
         memory, stream = Memory(device), device.stream()
         delay = memory.array("delay", (_DELAY,), np.uint8, stream)
         for count in _PICTURES:
-            case = {"pictures": count, **_case(device, stream, count, lambda: delay.fill(0, stream))}
+            case = {
+                "name": f"{count} pictures",
+                "pictures": count,
+                **_case(device, stream, count, lambda: delay.fill(0, stream)),
+            }
             case["torch_levels"] = _torch_levels(count)
             record["cases"].append(case)
             say(f"{count} pictures, ms a picture: " + ", ".join(_told(case)))
@@ -61,7 +65,7 @@ def gpu_textures(out: Out = None) -> None:
 
 
 def _told(case: dict[str, Any]) -> list[str]:
-    return [f"{name} {case[name]['ms_per_picture']:.4f}" for name in case if name != "pictures"]
+    return [f"{name} {case[name]['ms_per_picture']:.4f}" for name in case if name not in ("name", "pictures")]
 
 
 def _case(device: Device, stream: Stream, count: int, delay: Callable[[], None]) -> dict[str, Any]:
