@@ -67,6 +67,12 @@ def gpu_live(
         f"{streams * _RATE}, dropped {100 * record['dropped_share']:.3f} %, age p99 {record['age_p99_ms']:.1f} ms, "
         f"decoded to tokens p99 {record['latency_p99_ms']:.2f} ms, {record['cores']:.1f} processors"
     )
+    opening = record["opening"]
+    standard_error().print(
+        f"until all ran, {record['opening_s']:.1f} s: first tokens {opening['first_p50_s']:.1f} s after the first "
+        f"packet, p99 {opening['first_p99_s']:.1f} s; age p50 {opening['age_p50_ms']:.0f} ms, "
+        f"p99 {opening['age_p99_ms']:.0f} ms, at most {opening['age_max_ms']:.0f} ms; {opening['skipped']} skipped"
+    )
     hand_out(record, out)
 
 
@@ -94,6 +100,7 @@ def measured(clip: Path, settings: Settings, streams: int, processes: int, secon
     received, dropped = (sum(result[name] for result in results) for name in ("received", "dropped"))
     return {
         "opening_s": opening,
+        "opening": _opening([result["opening"] for result in results]),
         "fps": len(ages) / seconds,
         "frames": len(ages),
         "received": received,
@@ -104,6 +111,19 @@ def measured(clip: Path, settings: Settings, streams: int, processes: int, secon
         **{f"decoding_p{percent}_ms": 1000 * percentile(waits, percent) for percent in (50, 99)},
         "cores": sum(result["cpu"] for result in results) / seconds,
         "threads_ms": _per_frame([result["threads"] for result in results], len(ages)),
+    }
+
+
+def _opening(processes: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Of the time before all streams ran: how old tokens were, and when each stream's first ones came."""
+    ages = sorted(age for process in processes for age in process["ages"])
+    firsts = sorted(first for process in processes for first in process["firsts"])
+    return {
+        "frames": len(ages),
+        "skipped": sum(process["skipped"] for process in processes),
+        **{f"age_p{percent}_ms": 1000 * percentile(ages, percent) for percent in (50, 99)},
+        "age_max_ms": 1000 * ages[-1],
+        **{f"first_p{percent}_s": percentile(firsts, percent) for percent in (50, 99)},
     }
 
 
@@ -154,6 +174,7 @@ class _Camera:
     settings: Settings
     phase: float  # seconds by which its pictures come later than those of the first camera
     frames: int = 0
+    first: float = 0.0  # seconds from when the first packet was due to the first tokens
     ages: list[float] = field(default_factory=list)  # seconds from when a packet was due to its tokens
     waits: list[float] = field(default_factory=list)  # the part of these up to the decoded picture
     latencies: list[float] = field(default_factory=list)  # seconds from a decoded picture to its tokens
@@ -183,6 +204,7 @@ class _Camera:
         """Note a frame's times."""
         assert self._feed is not None
         age = time.monotonic() - self._feed.begin - selection.index / _RATE  # each packet is a picture
+        self.first = self.first or selection.index / _RATE + age
         self.ages.append(age)
         self.waits.append(age - selection.extras["latency"])
         self.latencies.append(selection.extras["latency"])
@@ -196,6 +218,12 @@ class _Camera:
         status = self.stream.status if self.stream is not None else None
         assert status is not None
         return status.received, status.dropped
+
+    @property
+    def skipped(self) -> int:
+        """Pictures left out so far because they came before the decoder was ready."""
+        status = self.stream.status if self.stream is not None else None
+        return 0 if status is None else status.skipped
 
     @property
     def runs(self) -> bool:
@@ -232,6 +260,11 @@ def _staggered(settings: Settings, place: float) -> Settings:
 
 
 def _window(cameras: Sequence[_Camera], seconds: int) -> dict[str, Any] | str:
+    opening = {
+        "ages": [age for camera in cameras for age in camera.ages],
+        "firsts": [camera.first for camera in cameras],
+        "skipped": sum(camera.skipped for camera in cameras),
+    }
     for camera in cameras:
         camera.ages, camera.waits, camera.latencies = [], [], []
     before, used, threads = [camera.counts() for camera in cameras], _processor_time(), _thread_times()
@@ -244,6 +277,7 @@ def _window(cameras: Sequence[_Camera], seconds: int) -> dict[str, Any] | str:
         return problems[0]
     changes = [(now[0] - then[0], now[1] - then[1]) for then, now in zip(before, after, strict=True)]
     return {
+        "opening": opening,
         "ages": [age for ages, _, _ in kept for age in ages],
         "waits": [wait for _, waits, _ in kept for wait in waits],
         "latencies": [latency for _, _, latencies in kept for latency in latencies],

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from foveate.bench.speed.lossy import LossySender
 from foveate.bench.speed.paced import PacedFeed, open_paced
 from foveate.pipeline import open_stream
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.settings import Settings
 from tests.bench.speed.test_paced import check_tokens, clip  # noqa: F401 - a fixture
-from tests.pipeline.test_live_loss import Sender, check_loss, lossy  # noqa: F401 - a fixture
+from tests.pipeline.test_live_loss import check_loss, lossy  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.gpu
 
@@ -31,7 +32,7 @@ def test_a_frame_does_not_wait_for_the_next_one(clip: Path) -> None:  # noqa: F8
     assert latencies[10] < 0.05
 
 
-def test_what_is_lost_is_over_at_the_next_keyframe(lossy: tuple[Sender, str, set[int]]) -> None:  # noqa: F811
+def test_what_is_lost_is_over_at_the_next_keyframe(lossy: tuple[LossySender, str, set[int]]) -> None:  # noqa: F811
     check_loss(lossy, "cuda")
 
 

@@ -18,6 +18,9 @@ def test_two_cameras_in_two_processes(samples: Path, tmp_path: Path) -> None:
     assert 30 <= record["fps"] <= 61  # of 60; this machine may be busy
     assert record["frames"] + record["dropped"] <= record["received"] + 4 * 2
     assert 0 < record["latency_p50_ms"] <= record["latency_p99_ms"]
+    assert record["opening"]["frames"] >= 2 * 30
+    assert 0 < record["opening"]["first_p50_s"] <= record["opening"]["first_p99_s"]
+    assert 0 < record["opening"]["age_p50_ms"] <= record["opening"]["age_max_ms"]
     assert record["age_p99_ms"] > record["age_p50_ms"] > 0
 
 
