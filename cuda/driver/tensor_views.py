@@ -27,8 +27,9 @@ class TensorView:
 
     @property
     def contiguous(self) -> bool:
-        """Whether it lies row-major without gaps."""
-        return self.strides == row_major(self.shape) or math.prod(self.shape) == 0
+        """Whether it lies row-major without gaps; strides of dimensions of one may be anything."""
+        steps = zip(self.shape, self.strides, row_major(self.shape), strict=True)
+        return all(size == 1 or stride == step for size, stride, step in steps) or math.prod(self.shape) == 0
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -205,6 +205,8 @@ def test_arrays_of_other_libraries_are_read_in_place(monkeypatch: pytest.MonkeyP
     assert view.pointer == array.ctypes.data + 16
     assert not view.contiguous
     assert view_of(Lender(array), 0, SimpleNamespace(handle=0)).contiguous
+    assert view_of(Lender(array[:, :1, :2][:1]), 0, SimpleNamespace(handle=0)).contiguous  # two values in a row
+    assert not view_of(Lender(array[:, :1, :2]), 0, SimpleNamespace(handle=0)).contiguous
     with pytest.raises(ValueError, match="must be uint8, float16 or float32, got DLPack type 2 of 64 bits"):
         view_of(Lender(np.zeros(3)), 0, SimpleNamespace(handle=0))
     with pytest.raises(ValueError, match="must be on GPU 1 or on the host, got DLPack device"):
