@@ -321,6 +321,10 @@ def test_all_sources_hang_side_by_side(start: Any, mjpeg: Any, page: Page, tmp_p
     sizes = "() => [...document.querySelectorAll('#wall img')].map((image) => image.naturalWidth)"
     waiting(page, lambda: min(page.evaluate(sizes)) > 0)
     assert page.locator("#picture").is_hidden()
+    names = page.locator("#sources button").all_inner_texts()
+    assert names == ["stream?rate=20", "stream?rate=5", "All sources"]  # without the host that both have in common
+    assert tiles.nth(1).inner_text().startswith("stream?rate=5: ")
+    assert tiles.nth(1).get_attribute("title") == f"http://127.0.0.1:{mjpeg.port}/stream?rate=5"
     page.reload()
     waiting(page, lambda: tiles.count() == 2)  # the wall is still what is shown
     tiles.nth(1).click()

@@ -15,7 +15,8 @@ const FIGURES = [
   ["Connections", (s) => s.connections.toLocaleString("en")],
 ];
 
-const milliseconds = (seconds) => `${(1000 * seconds).toFixed(1)} ms`;
+const TENTHS = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
+const milliseconds = (seconds) => `${(1000 * seconds).toLocaleString("en", TENTHS)} ms`;
 const WALL = "wall"; // what is chosen where all sources are shown
 
 let chosen = chosenBefore(); // the number of the source that is shown, or WALL
@@ -108,7 +109,7 @@ function show(sources) {
 
 function showTabs(sources) {
   const list = find("sources");
-  const names = sources.map(nameOf);
+  const names = namesOf(sources);
   if (sources.length > 1) names.push("All sources");
   if ([...list.children].map((item) => item.textContent).join("\n") !== names.join("\n")) {
     list.replaceChildren(...names.map((name, i) => tab(name, i < sources.length ? i : WALL)));
@@ -122,7 +123,16 @@ function showTabs(sources) {
   });
 }
 
-const nameOf = (source) => source.name.replace(/^[a-z]+:\/\//, "");
+// Without what all have in common up to a slash, which would leave no room for where they differ.
+function namesOf(sources) {
+  const names = sources.map((source) => source.name.replace(/^[a-z]+:\/\//, ""));
+  if (names.length < 2) return names;
+  let shared = names[0].slice(0, names[0].lastIndexOf("/") + 1);
+  while (!names.every((name) => name.startsWith(shared))) {
+    shared = shared.slice(0, shared.lastIndexOf("/", shared.length - 2) + 1);
+  }
+  return names.map((name) => name.slice(shared.length) || name);
+}
 
 function showOne(source) {
   tell(source.state, `${source.name}: ${source.state}${source.reason ? ` – ${source.reason}` : ""}`);

@@ -41,11 +41,14 @@ function showStill(tile, blob) {
 function fillWall(sources, choose) {
   const wall = find("wall");
   if (wall.children.length !== sources.length) wall.replaceChildren(...sources.map((source) => tileOf(source, choose)));
+  const names = namesOf(sources);
   sources.forEach((source, i) => {
     const tile = wall.children[i];
     tile.querySelector(".dot").dataset.state = source.state;
-    const figures = `${source.fps.toFixed(1)} fps, ${Math.round(source.tokens_per_second)} tokens/s, ${source.dropped} dropped`;
-    tile.querySelector(".words").textContent = `${source.name}: ${source.state}. ${figures}`;
+    const tokens = Math.round(source.tokens_per_second).toLocaleString("en");
+    const figures = `${source.fps.toFixed(1)} fps, ${tokens} tokens/s, ${source.dropped.toLocaleString("en")} dropped`;
+    tile.querySelector(".words").textContent = `${names[i]}: ${source.state}. ${figures}`;
+    tile.title = source.name;
   });
 }
 
