@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import logging
 import tarfile
 from collections.abc import Iterator
 from typing import IO, Any, Final, Protocol
@@ -21,6 +22,7 @@ from foveate.pipeline.sinks.header import header_json
 from foveate.pipeline.sinks.json_lines import record_of
 from foveate.pipeline.sinks.parquet import ParquetRows
 
+_LOG: Final = logging.getLogger("foveate")
 _HEADER: Final = "__foveate__/header.json"  # readers of WebDataset pass over such names
 
 
@@ -51,6 +53,8 @@ class FrameFile:
         assert self._rows is not None, "the sink is not open"
         if selection.index < self._first:
             return
+        if not self.frames:
+            _LOG.debug("%s: first frame", self._job.key)
         with self._reporting():
             self._rows.add(selection)
         self.frames, self.tokens = self.frames + 1, self.tokens + len(selection)

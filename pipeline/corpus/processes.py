@@ -16,6 +16,7 @@ from typing import Final
 
 from foveate.pipeline.corpus.crew import Worker, WorkerLostError
 from foveate.pipeline.corpus.jobs import Job, Outcome, Task
+from foveate.pipeline.corpus.worker import DEBUG
 
 _MODULE: Final = "foveate.pipeline.corpus.worker"
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -29,7 +30,7 @@ class ProcessWorker:
     def __init__(self, task: Task, device: str | None, debug: bool = False) -> None:
         """``device`` is the GPU that it may use, None: as this process."""
         self.news, writer = os.pipe()
-        command = [sys.executable, "-m", _MODULE, str(writer), str(os.getpid())]
+        command = [sys.executable, "-m", _MODULE, str(writer), str(os.getpid()), *([DEBUG] if debug else [])]
         environment = os.environ if device is None else {**os.environ, _VISIBLE: device}
         self._process = subprocess.Popen(
             command,

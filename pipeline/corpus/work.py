@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,6 +23,7 @@ from foveate.pipeline.sources.sampling import NothingShownError
 from foveate.pipeline.sources.schemes import SCHEMES, scheme_of
 from foveate.pipeline.stream import open_stream
 
+_LOG: Final = logging.getLogger("foveate")
 ENDING: Final = (SettingsError, EngineError, SinkError)
 """What is not wrong with a video: no other job could be done either."""
 _MOST_SEGMENTS: Final = 99_999
@@ -38,9 +40,11 @@ class Workplace:
 
     def attempt(self, job: Job) -> Outcome:
         """Do a job, and write what became of it into the ledger. Raises nothing that one can go on after."""
+        _LOG.debug("%s: begun", job.key)
         try:
             outcome = self._attempt(job)
             self._ledger.keep(outcome)
+            _LOG.debug("%s: in the ledger", job.key)
         except ENDING as error:
             return Outcome(job.key, job.video, job.segment, "stop", str(error), error=type(error).__name__)
         return outcome
@@ -77,8 +81,9 @@ class Workplace:
         with self._store.whole(name) as file:
             sink = FrameFile(job, self._task, file, f"{shown(self._task.store)}/{name}", portion.first)
             with open_stream(source, portion.settings, sinks=[sink], expect="file") as stream:
-                for _ in stream:
-                    pass
+                _LOG.debug("%s: opened", job.key)
+                stream.drain()
+                _LOG.debug("%s: last frame", job.key)
         lost, counts = stream.damage.summary, (sink.frames, sink.tokens)
         return Outcome(job.key, job.video, job.segment, "done", "", *counts, lost, name, sink.bytes, sink.sha256)
 
