@@ -19,10 +19,10 @@ format: .venv/ready
 	.venv/bin/ruff format .
 	.venv/bin/clang-format -i $$(git ls-files '*.c' '*.cu' '*.cuh' '*.h')
 
-# What the ordinary tests skip, because torch and transformers are large: models of random weights.
+# What the ordinary tests skip, because torch, transformers and rerun are large: models of random weights, recordings.
 test-models: .venv/ready
-	.venv/bin/python -m pip install -q -e '.[vlm]' timm
-	.venv/bin/python -m pytest tests/pipeline -k "vlm or learned"
+	.venv/bin/python -m pip install -q -e '.[rerun,vlm]' timm
+	.venv/bin/python -m pytest tests/pipeline -k "vlm or learned or recording or rrd"
 	.venv/bin/python -m pytest tests/app/test_ask*.py tests/app/test_encode.py tests/bench
 
 # Tokens through a vLLM that serves models of random weights, in an environment of its own.

@@ -108,8 +108,8 @@ _LAYOUT: Final = "The channels to show, in order: spec40, spec40-late, spec13, s
 _QUIET: Final = "No progress and no summary, only warnings and errors."
 _DEBUG: Final = "Show the traceback of an error."
 _OUT: Final = (
-    "Output files, by suffix: .jsonl, .parquet, .npz, .safetensors; - is JSON lines on standard output, the default if "
-    "there is no other output."
+    "Output files, by suffix: .jsonl, .parquet, .npz, .safetensors, .rrd; - is JSON lines on standard output, the "
+    "default if there is no other output."
 )
 _OUT_DIR: Final = (
     "The folder that outputs lie in. In their names {} stands for the path of a video below the folder that all "

@@ -1,4 +1,4 @@
-"""Sinks take Selections: JSON lines, Parquet, NPZ, safetensors, overlay video, HTML report."""
+"""Sinks take Selections: JSON lines, Parquet, NPZ, safetensors, Rerun recordings, overlay video, HTML report."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, re
 from foveate.pipeline.sinks.overlay.picture import SharedPicture
 from foveate.pipeline.sinks.overlay.sink import OverlaySink
 from foveate.pipeline.sinks.parquet import ParquetSink
+from foveate.pipeline.sinks.recording.sink import RecordingSink
 from foveate.pipeline.sinks.report.sink import ReportSink
 from foveate.pipeline.sinks.rotation import Kind, RotatingSink, Rotation, set_aside
 from foveate.pipeline.sinks.shard_files import read_shards, save_npz, save_safetensors
@@ -33,12 +34,14 @@ __all__ = [
 _T = TypeVar("_T")
 
 _PARQUET_SECONDS: Final = 3600.0  # that may be lost; and its index grows in memory with the file
+_RECORDING_BYTES: Final = 1 << 28  # the viewer holds a recording in memory
 _SINKS: Final[Mapping[str, Callable[[str], Sink]]] = {
     ".jsonl": JsonLinesSink,
     ".ndjson": JsonLinesSink,
     ".npz": partial(ShardSink, save=save_npz),
     ".safetensors": partial(ShardSink, save=save_safetensors),
     ".parquet": ParquetSink,
+    ".rrd": RecordingSink,
 }
 _OVERLAYS: Final[Mapping[str, type[OverlaySink]]] = {
     ".mp4": OverlaySink,
@@ -60,6 +63,7 @@ KINDS: Final[Mapping[str, Kind]] = {  # of outputs that are rotated
     ".npz": Kind(partial(ShardPart, save=save_npz), _not_empty, size=SHARD_BYTES),
     ".safetensors": Kind(partial(ShardPart, save=save_safetensors), _not_empty, size=SHARD_BYTES),
     ".parquet": Kind(ParquetSink, _not_empty, seconds=_PARQUET_SECONDS),
+    ".rrd": Kind(RecordingSink, _not_empty, size=_RECORDING_BYTES),
 }
 
 
