@@ -23,6 +23,7 @@ from foveate.pipeline.layouts import Layout, load_layout
 from foveate.pipeline.presets import load_preset
 from foveate.pipeline.settings import MOST_FRAMES, Settings
 from foveate.pipeline.settings_errors import check_count, complaint, nearest
+from foveate.pipeline.sinks.mqtt import is_mqtt
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _BEFORE_END = re.compile(r"-[\d.]")
@@ -65,8 +66,8 @@ class RunArguments:
         """The same for one video: in each output {} becomes ``name``, and files go to the folder for outputs."""
 
         def place(output: str) -> str:
-            if output == STANDARD_OUTPUT:
-                return output
+            if output == STANDARD_OUTPUT or is_mqtt(output):
+                return output.replace(PLACE, name)
             return str(PurePath(self.out_dir or "", output.replace(PLACE, name)))
 
         return replace(

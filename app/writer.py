@@ -24,6 +24,7 @@ from foveate.pipeline.sinks import SharedPicture, Sink, open_overlay, open_repor
 from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
 from foveate.pipeline.sinks.destination import cannot_write
 from foveate.pipeline.sinks.encoding import Encoder, EncodingSink, Once
+from foveate.pipeline.sinks.mqtt import is_mqtt
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.timing import StageReport
 
@@ -86,7 +87,9 @@ class Writer:
     def files(self, video: Input) -> list[str]:
         """The outputs of a video that are files."""
         named = self.arguments.named(video.name)
-        return [name for name in (*tokens_of(named), *pictures_of(named)) if name != STANDARD_OUTPUT]
+        return [
+            name for name in (*tokens_of(named), *pictures_of(named)) if name != STANDARD_OUTPUT and not is_mqtt(name)
+        ]
 
     def title(self, stream: Stream) -> tuple[str, int | None]:
         """The title of a stream's progress bar, and the number of frames, None if unknown."""

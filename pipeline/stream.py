@@ -191,7 +191,10 @@ def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
             )
     patches = settings.patches or any(sink.needs_patches for sink in sinks)
     heat = any(sink.needs_heat for sink in sinks) and "score" not in settings.maps
-    return settings.model_copy(update={"patches": patches, "maps": (*settings.maps, *(("score",) if heat else ()))})
+    asks = settings.keep_embeddings or bool(settings.query or settings.query_image)
+    query = asks and any(getattr(sink, "needs_query", False) for sink in sinks) and "query" not in settings.maps
+    added = [name for name, wanted in (("score", heat), ("query", query)) if wanted]
+    return settings.model_copy(update={"patches": patches, "maps": (*settings.maps, *added)})
 
 
 class Stream(StreamControls):

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines, whole_records
+from foveate.pipeline.sinks.mqtt import MqttSink, is_mqtt
 from foveate.pipeline.sinks.overlay.picture import SharedPicture
 from foveate.pipeline.sinks.overlay.sink import OverlaySink
 from foveate.pipeline.sinks.parquet import ParquetSink
@@ -70,6 +71,8 @@ KINDS: Final[Mapping[str, Kind]] = {  # of outputs that are rotated
 def open_sink(path: str, rotation: Rotation | None = None) -> Sink:
     """The Sink for an output's name, by its suffix; ``-`` is JSON lines to standard output.
 
+    ``mqtt://[user:password@]host[:port]/topic`` publishes short records, and is not rotated.
+
     With a ``rotation``, files are set aside by it, and never written over: NPZ and safetensors also where they hold 64
     MiB, Parquet after an hour where the rotation says neither size nor time. Nothing is written before Sink.open.
     Raises SettingsError for an unknown suffix.
@@ -79,7 +82,9 @@ def open_sink(path: str, rotation: Rotation | None = None) -> Sink:
     """
     if path == STANDARD_OUTPUT:
         return JsonLinesSink(path)
-    possible = f"{', '.join(_SINKS)}, or {STANDARD_OUTPUT} for standard output"
+    if is_mqtt(path):
+        return MqttSink(path)
+    possible = f"{', '.join(_SINKS)}, {STANDARD_OUTPUT} for standard output, or mqtt://HOST/TOPIC"
     if rotation is not None:
         return RotatingSink(path, rotation, _by_suffix(path, "output", KINDS, possible))
     return _by_suffix(path, "output", _SINKS, possible)(path)
