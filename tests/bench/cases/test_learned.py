@@ -1,4 +1,4 @@
-"""The experiments that learn where tokens go: what they draw, paint and round is right, and a few steps do learn."""
+"""The experiments that learn where tokens go: what they draw, paint and round is right, and the scorer learns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_moving_the_gaze_has_a_gradient_towards_the_square():
     assert x.grad.item() < 0
 
 
-def test_few_steps_teach_the_gaze_something(tmp_path):
+def test_the_record_compares_the_gaze_with_others(tmp_path):
     learned_gaze.learned_gaze(str(tmp_path / "out.json"), steps=2, pictures=2)
     record = json.loads((tmp_path / "out.json").read_text())
     names = [case["name"] for case in record["cases"]]
