@@ -15,7 +15,9 @@ MODULES = {
     "cuda-bindings": "cuda.bindings",
     "nvidia-cuda-nvrtc": "nvrtc",  # loaded by cuda.bindings
     "open-clip-torch": "open_clip",
+    "paho-mqtt": "paho",
     "prometheus-client": "prometheus_client",
+    "rerun-sdk": "rerun",
     "scikit-learn": "sklearn",
     "torchvision": "open_clip",  # which asks for it
 }
