@@ -60,7 +60,8 @@ def test_every_number_of_the_tables_is_marked() -> None:
     assert len(rows) >= 15
     for row in rows:
         for cell in row.strip("|").split(" | ")[1:]:
-            assert not re.search(r"\d", re.sub(r"<!--.*?-->", "", MARK.sub("", cell))), cell
+            words = re.sub(r"<!--.*?-->", "", MARK.sub("", cell)).replace("NVIDIA H200", "")
+            assert not re.search(r"\d", words), cell
 
 
 def test_arithmetic() -> None:
