@@ -84,13 +84,13 @@ class Selection:
     participation: NDArray[np.float32] | None  # None without a query: absent, not zero
     age: NDArray[np.int32]  # frames since its pixels last changed
     fresh: NDArray[np.bool_]  # changed or moved since last emitted there
-    region: NDArray[np.int32] | None = None  # with regions: the place in ``regions`` of each token's region
-    regions: tuple[str, ...] = ()  # names of the frame's regions, also of those without tokens
     patches: NDArray[np.uint8] | None = None  # [K, PATCH, PATCH, 3] RGB, where asked for
     device_patches: DLPack | None = None  # the same on the GPU, where asked for
     embeddings: NDArray[np.float32] | None = None  # [K // merge**2, D]: a model's, where an output holds them
     maps: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # over the Grid, by name, where asked for
     extras: Mapping[str, Any] = field(default_factory=dict)  # further fields for the record
+    region: NDArray[np.int32] | None = None  # with regions: the place in ``regions`` of each token's region
+    regions: tuple[str, ...] = ()  # names of the frame's regions, also of those without tokens
 
     def __len__(self) -> int:
         return len(self.x)

@@ -142,5 +142,6 @@ def is_defined(module: str, name: str) -> bool:
         if (error.name or "").startswith("foveate"):
             raise
         source = Path(importlib.util.find_spec(module).origin).read_text(encoding="utf-8")
-        return re.search(rf"^(?:class|def) {name}\b|^{name}\b", source, re.MULTILINE) is not None
+        defined = rf"^(?:class|def) {name}\b|^{name}\b|^from \S+ import {name} as {name}$"
+        return re.search(defined, source, re.MULTILINE) is not None
     return hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}") is not None
