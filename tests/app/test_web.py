@@ -325,6 +325,9 @@ def test_all_sources_hang_side_by_side(start: Any, mjpeg: Any, page: Page, tmp_p
     assert names == ["stream?rate=20", "stream?rate=5", "All sources"]  # without the host that both have in common
     assert tiles.nth(1).inner_text().startswith("stream?rate=5: ")
     assert tiles.nth(1).get_attribute("title") == f"http://127.0.0.1:{mjpeg.port}/stream?rate=5"
+    shortened = "(names) => namesOf(names.map((name) => ({name})))"
+    assert page.evaluate(shortened, ["/dev/video0", "/dev/video1"]) == ["video0", "video1"]
+    assert page.evaluate(shortened, ["/dev/video0", "rtsp://door/1"]) == ["/dev/video0", "door/1"]
     page.reload()
     waiting(page, lambda: tiles.count() == 2)  # the wall is still what is shown
     tiles.nth(1).click()

@@ -129,7 +129,7 @@ function namesOf(sources) {
   if (names.length < 2) return names;
   let shared = names[0].slice(0, names[0].lastIndexOf("/") + 1);
   while (!names.every((name) => name.startsWith(shared))) {
-    shared = shared.slice(0, shared.lastIndexOf("/", shared.length - 2) + 1);
+    shared = shared.slice(0, shared.slice(0, -1).lastIndexOf("/") + 1);
   }
   return names.map((name) => name.slice(shared.length) || name);
 }
