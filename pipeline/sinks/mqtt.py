@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import threading
 from importlib.util import find_spec
 from typing import Any, Final
@@ -17,6 +18,7 @@ from foveate.pipeline.frames import FrameView
 from foveate.pipeline.native.regions import label_regions
 from foveate.pipeline.selection import PATCH, Header, Selection
 from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.trust import verdict
 from foveate.pipeline.spec.query_prior import FULL_MATCH
 
 _LOG = logging.getLogger("foveate")
@@ -26,6 +28,7 @@ _MOST_WAITING: Final = 256  # records
 _MOST_BOXES: Final = 32  # of a record
 _PATIENCE: Final = 5.0  # seconds to connect, and for the last records
 _PAUSES: Final = (1, 30)  # seconds between attempts to connect again, growing
+_OTHER_NAME: Final = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL
 
 
 def is_mqtt(output: str) -> bool:
@@ -71,9 +74,12 @@ class MqttSink:
         client = self._new_client()
         try:
             client.connect(*self._place)
+        except ssl.SSLCertVerificationError as error:
+            raise SinkError(f"cannot write {self._name}: {_not_trusted(error)}") from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-            raise SinkError(f"cannot write {self._name}: {reason}; is the broker running there?") from error
+            speaks = ", and does it speak TLS on that port" if self._secure else ""
+            raise SinkError(f"cannot write {self._name}: {reason}; is the broker running there{speaks}?") from error
         self._client = client
         client.loop_start()
         with self._changed:
@@ -131,6 +137,8 @@ class MqttSink:
     def _lost(self) -> None:
         """The connection ended: what had not been sent is lost with it."""
         with self._changed:
+            if not self._connected and self._refusal is None:
+                self._refusal = "the broker closes the connection at once; a port for TLS needs mqtts://"
             self._connected = False
             self.dropped += self._waiting
             self._waiting = 0
@@ -147,6 +155,15 @@ class MqttSink:
         client, self._client = self._client, None
         client.disconnect()
         client.loop_stop()
+
+
+def _not_trusted(error: ssl.SSLCertVerificationError) -> str:
+    """The message for a certificate that was refused."""
+    if error.verify_code in _OTHER_NAME:
+        advice = "use the host name that it was made out to"
+    else:
+        advice = "name a PEM file with the certificate of its authority in the environment variable SSL_CERT_FILE"
+    return f"the broker's certificate is not trusted: {verdict(error)}; {advice}"
 
 
 def short_record(selection: Selection) -> dict[str, Any]:

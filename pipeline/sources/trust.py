@@ -61,8 +61,12 @@ def distrust(url: str, settings: LiveSettings, limit: float) -> str | None:
 
 def not_trusted(error: ssl.SSLCertVerificationError) -> str:
     """The message for a certificate that was refused."""
-    why = error.verify_message.lower().rstrip(".")
     return (
-        f"the server's certificate is not trusted: {why}; give it in live.ca_file, or accept any certificate with "
-        "live.verify = false (--live.no-verify)"
+        f"the server's certificate is not trusted: {verdict(error)}; give it in live.ca_file, or accept any "
+        "certificate with live.verify = false (--live.no-verify)"
     )
+
+
+def verdict(error: ssl.SSLCertVerificationError) -> str:
+    """Why a certificate was refused, in OpenSSL's words."""
+    return error.verify_message.lower().rstrip(".")
