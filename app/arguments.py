@@ -23,7 +23,7 @@ from foveate.pipeline.layouts import Layout, load_layout
 from foveate.pipeline.presets import load_preset
 from foveate.pipeline.settings import MOST_FRAMES, Settings
 from foveate.pipeline.settings_errors import check_count, complaint, nearest
-from foveate.pipeline.sinks.mqtt import is_mqtt
+from foveate.pipeline.sinks.destination import STANDARD_OUTPUT, is_mqtt
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _BEFORE_END = re.compile(r"-[\d.]")
@@ -34,7 +34,6 @@ _LONG_WORD = re.compile(r"(\S{50})(?:\S| (?=\S{40})){20,}")  # which the box has
 _TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
 
-STANDARD_OUTPUT = "-"
 PLACE = "{}"  # in an output's name, stands for the name of the video
 _IN_FOLDER = "{}.jsonl"  # what --out-dir is for by itself
 

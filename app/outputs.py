@@ -6,11 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from foveate.app.arguments import PLACE, STANDARD_OUTPUT, RunArguments
+from foveate.app.arguments import PLACE, RunArguments
 from foveate.pipeline.corpus.names import Input
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.sinks import open_overlay, open_report, open_sink
-from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
+from foveate.pipeline.sinks import open_overlay, open_report, open_sheet, open_sink
+from foveate.pipeline.sinks.destination import STANDARD_OUTPUT
 
 
 class Outputs:
@@ -47,7 +47,7 @@ def _check_suffixes(arguments: RunArguments) -> None:
     if arguments.report is not None:
         open_report(arguments.report)
     if arguments.sheet is not None:
-        ChannelSheetSink(arguments.sheet.path, arguments.sheet.layout, arguments.sheet.frame)
+        open_sheet(arguments.sheet.path, arguments.sheet.layout, arguments.sheet.frame)
 
 
 def _refuse_shared(names: Sequence[str], sources: int) -> None:

@@ -51,7 +51,7 @@ class Tally:
 class TallySink:
     """The last sink of a stream: its tally counts what all sinks before it hold, and no frame more or less."""
 
-    needs_patches = needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Protocol
 
-from foveate.app.arguments import PLACE, STANDARD_OUTPUT, RunArguments
+from foveate.app.arguments import PLACE, RunArguments
 from foveate.app.outputs import pictures_of, tokens_of
 from foveate.app.progress import Follower
 from foveate.app.signals import Interruption
@@ -20,11 +20,9 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.live.target import refuse_live
 from foveate.pipeline.settings import Settings
-from foveate.pipeline.sinks import SharedPicture, Sink, open_overlay, open_report, open_sink
-from foveate.pipeline.sinks.channel_sheet import ChannelSheetSink
-from foveate.pipeline.sinks.destination import cannot_write
+from foveate.pipeline.sinks import SharedPicture, Sink, open_overlay, open_report, open_sheet, open_sink
+from foveate.pipeline.sinks.destination import STANDARD_OUTPUT, cannot_write, is_mqtt
 from foveate.pipeline.sinks.encoding import Encoder, EncodingSink, Once
-from foveate.pipeline.sinks.mqtt import is_mqtt
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.timing import StageReport
 
@@ -120,7 +118,7 @@ class Writer:
         sinks = [_token_sink(output, encoder) for output in tokens_of(arguments)]
         sinks += [open_overlay(name, shared=shared) for name in filter(None, [arguments.overlay])]
         sinks += [open_report(name, shared) for name in filter(None, [arguments.report])]
-        sinks += [] if sheet is None else [ChannelSheetSink(sheet.path, sheet.layout, sheet.frame)]
+        sinks += [] if sheet is None else [open_sheet(sheet.path, sheet.layout, sheet.frame)]
         return sinks
 
 

@@ -186,13 +186,13 @@ def _asked_by(sinks: Sequence[Sink], settings: Settings) -> Settings:
     for sink in sinks:
         if not isinstance(sink, Sink):
             raise SettingsError(
-                "a sink must have open, write, close, needs_patches and needs_heat, as foveate.pipeline.Sink says, got "
-                f"{shown_value(sink)}; for an output file, give open_sink(name)"
+                "a sink must have open, write, close, needs_patches, needs_heat and needs_query, as "
+                f"foveate.pipeline.Sink says, got {shown_value(sink)}; for an output file, give open_sink(name)"
             )
     patches = settings.patches or any(sink.needs_patches for sink in sinks)
     heat = any(sink.needs_heat for sink in sinks) and "score" not in settings.maps
     asks = settings.keep_embeddings or bool(settings.query or settings.query_image)
-    query = asks and any(getattr(sink, "needs_query", False) for sink in sinks) and "query" not in settings.maps
+    query = asks and any(sink.needs_query for sink in sinks) and "query" not in settings.maps
     added = [name for name, wanted in (("score", heat), ("query", query)) if wanted]
     return settings.model_copy(update={"patches": patches, "maps": (*settings.maps, *added)})
 

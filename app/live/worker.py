@@ -22,7 +22,7 @@ from foveate.pipeline.stream import Stream, open_stream
 class _Progress:
     """The last sink of a source: counts its frames, and holds them up during a pause."""
 
-    needs_patches = needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def __init__(self, tally: Tally, latencies: Latencies, running: threading.Event) -> None:
         self._tally, self._latencies, self._running = tally, latencies, running

@@ -41,6 +41,7 @@ class LatestFrames:
 
     needs_patches = True
     needs_heat = True
+    needs_query = False
 
     def __init__(self) -> None:
         self._reader: ReaderView | None = None

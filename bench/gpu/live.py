@@ -180,6 +180,7 @@ class _Camera:
     latencies: list[float] = field(default_factory=list)  # seconds from a decoded picture to its tokens
     needs_patches = False
     needs_heat = False
+    needs_query = False
     stream: Stream | None = None
     error: str | None = None
     _feed: PacedFeed | None = None

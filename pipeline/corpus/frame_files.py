@@ -30,6 +30,7 @@ class FrameFile:
     """The sink of a job, which writes to an open file; counts frames, tokens and bytes, and their SHA-256."""
 
     needs_heat = False
+    needs_query = False
 
     def __init__(self, job: Job, task: Task, file: IO[bytes], name: str, first: int = 0) -> None:
         """``name`` is the file's, for messages; frames before number ``first`` are passed over."""

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Final, TypeVar
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final
 
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks.base import Sink
-from foveate.pipeline.sinks.json_lines import STANDARD_OUTPUT, JsonLinesSink, read_json_lines, whole_records
-from foveate.pipeline.sinks.mqtt import MqttSink, is_mqtt
-from foveate.pipeline.sinks.overlay.picture import SharedPicture
-from foveate.pipeline.sinks.overlay.sink import OverlaySink
-from foveate.pipeline.sinks.parquet import ParquetSink
-from foveate.pipeline.sinks.recording.sink import RecordingSink
-from foveate.pipeline.sinks.report.sink import ReportSink
-from foveate.pipeline.sinks.rotation import Kind, RotatingSink, Rotation, set_aside
-from foveate.pipeline.sinks.shard_files import read_shards, save_npz, save_safetensors
-from foveate.pipeline.sinks.shards import SHARD_BYTES, ShardPart, ShardSink
+from foveate.pipeline.sinks.destination import STANDARD_OUTPUT, is_mqtt
+from foveate.pipeline.sinks.format import Format
+from foveate.pipeline.sinks.overlay.shared import SharedPicture
+from foveate.pipeline.sinks.rotation import RotatingSink, Rotation, set_aside
+
+if TYPE_CHECKING:
+    from foveate.pipeline.sinks.json_lines import read_json_lines
+    from foveate.pipeline.sinks.shard_files import read_shards
 
 __all__ = [
     "Rotation",
@@ -32,39 +30,22 @@ __all__ = [
     "rotated_files",
 ]
 
-_T = TypeVar("_T")
-
-_PARQUET_SECONDS: Final = 3600.0  # that may be lost; and its index grows in memory with the file
-_RECORDING_BYTES: Final = 1 << 28  # the viewer holds a recording in memory
-_SINKS: Final[Mapping[str, Callable[[str], Sink]]] = {
-    ".jsonl": JsonLinesSink,
-    ".ndjson": JsonLinesSink,
-    ".npz": partial(ShardSink, save=save_npz),
-    ".safetensors": partial(ShardSink, save=save_safetensors),
-    ".parquet": ParquetSink,
-    ".rrd": RecordingSink,
+# The Format of outputs, by suffix, and where it is: a module is imported when its sinks are needed.
+_FORMATS: Final[Mapping[str, str]] = {
+    ".jsonl": "json_lines:FORMAT",
+    ".ndjson": "json_lines:FORMAT",
+    ".npz": "shard_files:NPZ",
+    ".safetensors": "shard_files:SAFETENSORS",
+    ".parquet": "parquet:FORMAT",
+    ".rrd": "recording.sink:FORMAT",
 }
-_OVERLAYS: Final[Mapping[str, type[OverlaySink]]] = {
-    ".mp4": OverlaySink,
-    ".mkv": OverlaySink,
-    ".mov": OverlaySink,
-}
-_REPORTS: Final[Mapping[str, type[ReportSink]]] = {".html": ReportSink, ".htm": ReportSink}
-
-
-def _not_empty(path: Path) -> bool:
-    return path.stat().st_size > 0
-
-
-_LINES: Final = Kind(JsonLinesSink, whole_records)
-_OVERLAY: Final = Kind(OverlaySink, _not_empty)
-KINDS: Final[Mapping[str, Kind]] = {  # of outputs that are rotated
-    ".jsonl": _LINES,
-    ".ndjson": _LINES,
-    ".npz": Kind(partial(ShardPart, save=save_npz), _not_empty, size=SHARD_BYTES),
-    ".safetensors": Kind(partial(ShardPart, save=save_safetensors), _not_empty, size=SHARD_BYTES),
-    ".parquet": Kind(ParquetSink, _not_empty, seconds=_PARQUET_SECONDS),
-    ".rrd": Kind(RecordingSink, _not_empty, size=_RECORDING_BYTES),
+_OVERLAYS: Final = dict.fromkeys((".mp4", ".mkv", ".mov"), "overlay.sink:OverlaySink")
+_REPORTS: Final = dict.fromkeys((".html", ".htm"), "report.sink:ReportSink")
+_READERS: Final = {"read_json_lines": "json_lines:read_json_lines", "read_shards": "shard_files:read_shards"}
+_WRITERS: Final = {
+    "--overlay (open_overlay)": _OVERLAYS,
+    "--report (open_report)": _REPORTS,
+    "--out (open_sink)": _FORMATS,
 }
 
 
@@ -80,14 +61,20 @@ def open_sink(path: str, rotation: Rotation | None = None) -> Sink:
     >>> with open_stream("clip.mp4", sinks=[open_sink("tokens.jsonl")], source={"frames": 3}) as stream:
     ...     count = sum(len(selection) for selection in stream)
     """
-    if path == STANDARD_OUTPUT:
-        return JsonLinesSink(path)
     if is_mqtt(path):
-        return MqttSink(path)
-    possible = f"{', '.join(_SINKS)}, {STANDARD_OUTPUT} for standard output, or mqtt://HOST/TOPIC"
-    if rotation is not None:
-        return RotatingSink(path, rotation, _by_suffix(path, "output", KINDS, possible))
-    return _by_suffix(path, "output", _SINKS, possible)(path)
+        return _imported("mqtt:MqttSink")(path)
+    if path == STANDARD_OUTPUT:
+        return _imported(_FORMATS[".jsonl"]).sink(path)
+    form = format_of(path)
+    return form.sink(path) if rotation is None else RotatingSink(path, rotation, form)
+
+
+def format_of(path: str) -> Format:
+    """The Format of a file for tokens, by its suffix. Raises SettingsError for an unknown one."""
+    form: Format = _by_suffix(
+        path, "output", _FORMATS, f", {STANDARD_OUTPUT} for standard output, or mqtt://HOST/TOPIC"
+    )
+    return form
 
 
 def open_overlay(path: str, rotation: Rotation | None = None, shared: SharedPicture | None = None) -> Sink:
@@ -99,8 +86,8 @@ def open_overlay(path: str, rotation: Rotation | None = None, shared: SharedPict
     >>> with open_stream("clip.mp4", sinks=[open_overlay("seen.mp4")], source={"frames": 3}) as stream:
     ...     selections = list(stream)
     """
-    sink = _by_suffix(path, "overlay", _OVERLAYS, ", ".join(_OVERLAYS))
-    return sink(path, shared) if rotation is None else RotatingSink(path, rotation, _OVERLAY)
+    sink = _by_suffix(path, "overlay", _OVERLAYS)
+    return sink(path, shared) if rotation is None else RotatingSink(path, rotation, Format(sink))
 
 
 def open_report(path: str, shared: SharedPicture | None = None) -> Sink:
@@ -109,7 +96,12 @@ def open_report(path: str, shared: SharedPicture | None = None) -> Sink:
     >>> with open_stream("clip.mp4", sinks=[open_report("report.html")], source={"frames": 3}) as stream:
     ...     selections = list(stream)
     """
-    return _by_suffix(path, "report", _REPORTS, ", ".join(_REPORTS))(path, shared)
+    return _by_suffix(path, "report", _REPORTS)(path, shared)
+
+
+def open_sheet(path: str, layout: Sequence[str], number: int) -> Sink:
+    """The Sink for a picture of the channels of ``layout`` in frame ``number``. Raises SettingsError for the suffix."""
+    return _imported("channel_sheet:ChannelSheetSink")(path, layout, number)
 
 
 def rotated_files(path: str | Path) -> list[Path]:
@@ -127,8 +119,21 @@ def rotated_files(path: str | Path) -> list[Path]:
     return [each for _, each in set_aside(own)] + ([own] if own.exists() else [])
 
 
-def _by_suffix(path: str, kind: str, sinks: Mapping[str, _T], possible: str) -> _T:
+def _by_suffix(path: str, kind: str, known: Mapping[str, str], others: str = "") -> Any:
+    """What ``known`` names for the suffix of ``path``. Raises SettingsError, which names the ``others`` as well."""
     suffix = PurePath(path).suffix.lower()
-    if suffix not in sinks:
-        raise SettingsError(f"{kind} {path!r} has the unknown suffix {suffix!r}; possible are {possible}")
-    return sinks[suffix]
+    if suffix not in known:
+        hint = next((f"{writer} writes such files; " for writer, table in _WRITERS.items() if suffix in table), "")
+        possible = f"possible are {', '.join(known)}{others}"
+        raise SettingsError(f"{kind} {path!r} has the unknown suffix {suffix!r}; {hint}{possible}")
+    return _imported(known[suffix])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _READERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _imported(_READERS[name])
+
+
+def _imported(name: str) -> Any:
+    return resolve_name(f"{__name__}.{name}")

@@ -13,7 +13,7 @@ class Sink(Protocol):
     """Takes the Selections of one stream, in order, from one thread.
 
     >>> class Counting:
-    ...     needs_patches = needs_heat = False
+    ...     needs_patches = needs_heat = needs_query = False
     ...     tokens = 0
     ...     def open(self, header): pass
     ...     def write(self, frame, selection): self.tokens += len(selection)
@@ -27,6 +27,7 @@ class Sink(Protocol):
 
     needs_patches: bool  # the Selections must hold their patches
     needs_heat: bool  # the Selections must hold their score map
+    needs_query: bool  # the Selections must hold the map of relevance to the query, where there is one
 
     def open(self, header: Header) -> None:
         """Write what comes before the first record. Raises SinkError."""

@@ -38,8 +38,7 @@ class ChannelSheetSink:
     That is frame ``number``, from 0, of those that are processed.
     """
 
-    needs_patches = False
-    needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def __init__(self, path: str, layout: Sequence[str], number: int) -> None:
         """Raises SettingsError for a suffix that is no picture's."""

@@ -15,6 +15,8 @@ from foveate.pipeline.errors import SinkError
 from foveate.pipeline.selection import Header
 from foveate.pipeline.sources.address import exists, local_files
 
+STANDARD_OUTPUT: Final = "-"
+
 _REASONS: Final = {
     errno.ENOENT: "its directory does not exist; create it first",
     errno.ENOTDIR: "a part of the path is a file, not a directory; name another place",
@@ -26,6 +28,11 @@ _REASONS: Final = {
     errno.EDQUOT: "the disk quota is used up; free some space or name another place",
     errno.ENAMETOOLONG: "the name is too long; shorten it",
 }
+
+
+def is_mqtt(output: str) -> bool:
+    """Whether an output is a topic of a broker, and no file."""
+    return output.lower().startswith(("mqtt://", "mqtts://"))
 
 
 def cannot_write(path: Path | str, error: OSError) -> SinkError:

@@ -47,6 +47,7 @@ class EncodingSink:
         self._sink = sink
         self._encoder = encoder
         self.needs_heat = sink.needs_heat
+        self.needs_query = sink.needs_query
 
     def open(self, header: Header) -> None:
         """See Sink."""

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks.destination import cannot_write, hold, refuse_source
+from foveate.pipeline.sinks.destination import STANDARD_OUTPUT, cannot_write, hold, refuse_source
+from foveate.pipeline.sinks.format import Format
 from foveate.pipeline.sinks.header import header_json
 
-STANDARD_OUTPUT: Final = "-"
 _STANDARD_OUTPUT_DESCRIPTOR: Final = 1
 _STANDARD_ERROR_DESCRIPTOR: Final = 2
 _BLOCK: Final = 65_536  # bytes read at a time from the end of a file
@@ -34,8 +34,7 @@ class JsonLinesSink:
     after kill -9. A reader that went away is reported as BrokenPipeError, for the caller to end quietly.
     """
 
-    needs_patches = False
-    needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def __init__(self, path: str) -> None:
         self.name = "standard output" if path == STANDARD_OUTPUT else path
@@ -215,3 +214,6 @@ def _standard_output() -> int:
     with contextlib.suppress(OSError):  # closed
         os.dup2(_STANDARD_ERROR_DESCRIPTOR, _STANDARD_OUTPUT_DESCRIPTOR)
     return own
+
+
+FORMAT: Final = Format(JsonLinesSink, whole_records)

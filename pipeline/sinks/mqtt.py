@@ -31,11 +31,6 @@ _PAUSES: Final = (1, 30)  # seconds between attempts to connect again, growing
 _OTHER_NAME: Final = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL
 
 
-def is_mqtt(output: str) -> bool:
-    """Whether an output is a topic of a broker, and no file."""
-    return output.lower().startswith(("mqtt://", "mqtts://"))
-
-
 class MqttSink:
     """Publishes a record of each frame (QoS 0), and never waits for the broker while frames come.
 

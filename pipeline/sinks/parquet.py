@@ -16,6 +16,7 @@ from foveate.pipeline.extras import install_command
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, part_of, place_of
+from foveate.pipeline.sinks.format import Format
 from foveate.pipeline.sinks.header import header_json
 from foveate.pipeline.sinks.json_lines import four_decimals
 
@@ -90,8 +91,7 @@ class ParquetSink:
     lost.
     """
 
-    needs_patches = False
-    needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def __init__(self, path: str) -> None:
         self._path = place_of(path)
@@ -174,3 +174,6 @@ def _value(selection: Selection, name: str) -> Any:
         return selection.keyframe
     value = getattr(selection, name)
     return value if value is None or name not in _SCORES else four_decimals(value).astype(np.float32)
+
+
+FORMAT: Final = Format(ParquetSink, seconds=3600.0)  # that may be lost; and its index grows in memory with the file

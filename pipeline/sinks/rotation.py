@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks.base import Sink
 from foveate.pipeline.sinks.destination import cannot_write, place_of, refuse_source
+from foveate.pipeline.sinks.format import Format
 
 _NUMBER: Final = re.compile("[0-9]{6}|[1-9][0-9]{6}")  # more digits are a date, and the file is not one of these
 
@@ -30,26 +30,6 @@ class Rotation:
     keep: int | None = None
 
 
-class Part(Sink, Protocol):
-    """A Sink of one file, which may be opened again once it is closed: the stream goes on in another file."""
-
-    @property
-    def written(self) -> int:
-        """Bytes that the file has so far, or will have when it is closed, about."""
-
-    def takes(self, selection: Selection) -> bool:
-        """Whether the file can hold this record as well."""
-
-
-class Kind(NamedTuple):
-    """How the files of one format are rotated."""
-
-    part: Callable[[str], Part]  # makes the Sink of one file
-    worth_keeping: Callable[[Path], bool]  # whether a file that is found at the start holds a record. Raises OSError
-    size: int | None = None  # most bytes of one file
-    seconds: float | None = None  # most seconds in one file, where no rotation is asked for
-
-
 class RotatingSink:
     """Writes to ``tokens.jsonl``, and sets it aside as ``tokens-000001.jsonl`` and so on.
 
@@ -58,28 +38,29 @@ class RotatingSink:
     comes that does not belong to it any more.
     """
 
-    def __init__(self, path: str, rotation: Rotation, kind: Kind, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: str, rotation: Rotation, form: Format, now: Callable[[], float] = time.monotonic) -> None:
         self._path = place_of(path)
-        self._kind = kind
+        self._format = form
         self._keep = rotation.keep
-        self._size = min((size for size in (rotation.size, kind.size) if size is not None), default=None)
+        self._size = min((size for size in (rotation.size, form.size) if size is not None), default=None)
         by_itself = rotation.size is None and rotation.seconds is None
-        self._seconds = kind.seconds if by_itself else rotation.seconds
+        self._seconds = form.seconds if by_itself else rotation.seconds
         self._now = now
         self._header: Header | None = None
-        self._part = kind.part(str(self._path))
+        self._part = form.part(str(self._path))
         self._open = False
         self._records = 0  # in the present file
         self._began = 0.0
         self.needs_patches = self._part.needs_patches
         self.needs_heat = self._part.needs_heat
+        self.needs_query = self._part.needs_query
 
     def open(self, header: Header) -> None:
         """Set aside what an earlier run left, and begin a file. Raises SinkError."""
         refuse_source(self._path, header)
         self._header = header
         try:
-            if self._path.is_file() and self._kind.worth_keeping(self._path):
+            if self._path.is_file() and self._format.worth_keeping(self._path):
                 self._set_aside()
         except OSError as error:
             raise cannot_write(self._path, error) from error

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -13,7 +14,8 @@ from safetensors.numpy import save
 
 from foveate.pipeline.npz import npz_arrays
 from foveate.pipeline.sinks.destination import place_of
-from foveate.pipeline.sinks.shards import Arrays, shard_path
+from foveate.pipeline.sinks.format import Format
+from foveate.pipeline.sinks.shards import SHARD_BYTES, Arrays, Save, ShardPart, ShardSink, shard_path
 
 
 def save_npz(path: Path, arrays: Arrays, header: str) -> None:
@@ -71,3 +73,11 @@ def _load_npz(path: Path) -> tuple[str, Arrays]:
 def _load_safetensors(path: Path) -> tuple[str, Arrays]:
     with safe_open(path, framework="np") as file:
         return (file.metadata() or {})["foveate"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def _format(save: Save) -> Format:
+    return Format(partial(ShardPart, save=save), size=SHARD_BYTES, several=partial(ShardSink, save=save))
+
+
+NPZ: Final = _format(save_npz)
+SAFETENSORS: Final = _format(save_safetensors)

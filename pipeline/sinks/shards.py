@@ -75,6 +75,7 @@ class ShardPart:
 
     needs_patches = True
     needs_heat = False
+    needs_query = False
 
     def __init__(self, path: Path | str, save: Save, number: int = 0) -> None:
         self._path = place_of(path)
@@ -118,6 +119,7 @@ class ShardSink:
 
     needs_patches = True
     needs_heat = False
+    needs_query = False
 
     def __init__(self, path: str, save: Save, shard_bytes: int = SHARD_BYTES) -> None:
         if shard_bytes < 1:

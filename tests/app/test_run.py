@@ -89,9 +89,12 @@ def test_outputs_are_named_in_the_summary(fake: Any, capsys: pytest.CaptureFixtu
     ("changes", "said"),
     [
         ({"out": ("a.foo",)}, "'.foo'"),
+        ({"out": ("a.mp4",)}, r"'.mp4'; --overlay \(open_overlay\) writes such files; possible are .jsonl"),
+        ({"out": ("a.html",)}, r"--report \(open_report\) writes such files"),
         ({"out": ("a.jsonl", "./a.jsonl")}, "named twice"),
         ({"out": ("-", "-")}, "named twice"),
         ({"overlay": "a.avi"}, "'.avi'"),
+        ({"overlay": "a.jsonl"}, r"--out \(open_sink\) writes such files"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_opens(fake: Any, changes: dict[str, Any], said: str) -> None:

@@ -203,7 +203,7 @@ def test_pictures_come_to_the_host_when_asked_for(samples: Path) -> None:
     class Keeper:
         """A sink that looks at every picture, from its own thread."""
 
-        needs_patches = needs_heat = False
+        needs_patches = needs_heat = needs_query = False
 
         def __init__(self) -> None:
             self.kept: list[Any] = []

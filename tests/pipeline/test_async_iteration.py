@@ -20,7 +20,7 @@ from foveate.pipeline.stream import Stream
 class Slow:
     """A sink that takes its time, and tells when it is closed."""
 
-    needs_patches = needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def __init__(self, seconds: float, fails_at: int | None = None) -> None:
         self._seconds, self._fails_at = seconds, fails_at

@@ -96,7 +96,7 @@ def test_outputs_hold_every_frame_that_was_answered(pictures: list[NDArray[np.ui
 class Full:
     """A sink that fails at the third frame."""
 
-    needs_patches = needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def open(self, header: Any) -> None:
         """Nothing to open."""

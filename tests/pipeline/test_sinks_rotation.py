@@ -16,13 +16,14 @@ import pytest
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.selection import Header, Selection
-from foveate.pipeline.sinks import KINDS, Rotation, open_overlay, open_sink, read_shards, rotated_files
-from foveate.pipeline.sinks.json_lines import JsonLinesSink, whole_records
+from foveate.pipeline.sinks import format_of, open_overlay, open_sink, rotated_files
+from foveate.pipeline.sinks.json_lines import FORMAT as LINES
+from foveate.pipeline.sinks.json_lines import JsonLinesSink
 from foveate.pipeline.sinks.overlay.layout import layout_for
-from foveate.pipeline.sinks.rotation import Kind, RotatingSink
+from foveate.pipeline.sinks.rotation import RotatingSink, Rotation
+from foveate.pipeline.sinks.shard_files import read_shards
 
 NEVER = Rotation()
-LINES = Kind(JsonLinesSink, whole_records)
 HEADER = Header("rtsp://camera", 16, 16, 25.0, {})
 FRAME = Frame(0, 0.0, np.zeros((16, 16), np.uint8), None)
 
@@ -190,7 +191,7 @@ def output(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_every_kind_of_file_is_set_aside_whole(output: Path) -> None:
     now = 0.0
-    sink = RotatingSink(str(output), Rotation(seconds=10.0), KINDS[output.suffix], lambda: now)
+    sink = RotatingSink(str(output), Rotation(seconds=10.0), format_of(str(output)), lambda: now)
     sink.open(HEADER)
     for index in range(7):  # one every 4 s: a file holds those at 0, 4 and 8 s
         sink.write(FRAME, with_patches(index))
@@ -215,7 +216,7 @@ def test_a_restart_loses_no_file_of_any_kind(output: Path) -> None:
 def test_parquet_without_a_wish_is_set_aside_each_hour(tmp_path: Path) -> None:
     """Else its end, without which it cannot be read, would never be written."""
     now, path = 0.0, tmp_path / "tokens.parquet"
-    sink = RotatingSink(str(path), NEVER, KINDS[".parquet"], lambda: now)
+    sink = RotatingSink(str(path), NEVER, format_of(str(path)), lambda: now)
     sink.open(HEADER)
     for index in range(121):  # minutes
         sink.write(FRAME, selection(index))

@@ -578,7 +578,7 @@ def test_a_stream_left_half_way_leaves_no_thread(samples):
 class FailingSink:
     """Fails where ``failing`` says so."""
 
-    needs_patches = needs_heat = False
+    needs_patches = needs_heat = needs_query = False
 
     def __init__(self, name, *failing):
         self.name, self.failing, self.closed = name, failing, False

@@ -86,15 +86,3 @@ class OverlayPicture:
         chart = canvas[layout.history.box.slices]
         chart[:] = _CHART
         self._history.draw(chart, layout.font)
-
-
-class SharedPicture:
-    """The OverlayPicture that several sinks of a stream share."""
-
-    def __init__(self) -> None:
-        self._picture: OverlayPicture | None = None
-
-    def open(self, header: Header) -> OverlayPicture:
-        """It, made at the first call; opened again, it knows what the model has seen."""
-        self._picture = self._picture or OverlayPicture(header)
-        return self._picture

@@ -7,7 +7,8 @@ from pathlib import Path
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, refuse_source
-from foveate.pipeline.sinks.overlay.picture import OverlayPicture, SharedPicture
+from foveate.pipeline.sinks.overlay.picture import OverlayPicture
+from foveate.pipeline.sinks.overlay.shared import SharedPicture
 from foveate.pipeline.sinks.overlay.video import VideoFile
 
 
@@ -16,6 +17,7 @@ class OverlaySink:
 
     needs_patches = True
     needs_heat = True
+    needs_query = False
 
     def __init__(self, path: str, shared: SharedPicture | None = None) -> None:
         """``shared``: where the report of the same stream draws as well."""

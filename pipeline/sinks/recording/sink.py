@@ -20,6 +20,7 @@ from foveate.pipeline.frames import FrameView
 from foveate.pipeline.live.target import is_live
 from foveate.pipeline.selection import PATCH, Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, part_of, place_of
+from foveate.pipeline.sinks.format import Format
 from foveate.pipeline.sinks.header import budget_of, header_json
 from foveate.pipeline.sinks.overlay.heat import HeatScale, colour_ramp
 from foveate.pipeline.sinks.recording import blueprint as names
@@ -42,6 +43,7 @@ class RecordingSink:
 
     needs_patches = False
     needs_heat = True
+    needs_query = False
 
     def __init__(self, path: str) -> None:
         self._path = place_of(path)
@@ -220,3 +222,6 @@ def _nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray
     before = after - 1
     after = np.minimum(after, len(times) - 1)
     return np.where(wanted - times[before] <= times[after] - wanted, before, after)
+
+
+FORMAT: Final = Format(RecordingSink, size=1 << 28)  # bytes: the viewer holds a recording in memory

@@ -11,7 +11,7 @@ from typing import IO, Final
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.sinks.destination import cannot_write, claim, write_whole
-from foveate.pipeline.sinks.overlay.picture import SharedPicture
+from foveate.pipeline.sinks.overlay.shared import SharedPicture
 from foveate.pipeline.sinks.overlay.video import VideoFile
 from foveate.pipeline.sinks.report.figures import Figures
 from foveate.pipeline.sinks.report.page import CLIP, page
@@ -27,6 +27,7 @@ class ReportSink:
 
     needs_patches = True
     needs_heat = True
+    needs_query = False
 
     def __init__(self, path: str, shared: SharedPicture | None = None) -> None:
         """``shared``: where the overlay of the same stream draws as well."""
