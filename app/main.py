@@ -123,13 +123,16 @@ def _live(arguments: Sequence[str], console: Console) -> int:
 
 
 def _corpus(arguments: Sequence[str], console: Console) -> int:
-    from foveate.app.corpus.arguments import corpus_arguments
+    from foveate.pipeline.corpus.fork_server import ForkServer
 
-    parsed = corpus_arguments(arguments, console)
-    _leave_processors_to_the_decoder()
-    from foveate.app.corpus.command import corpus
+    with ForkServer() as server:  # imports what workers need, while this process imports what the command needs
+        from foveate.app.corpus.arguments import corpus_arguments
 
-    return corpus(parsed, console)
+        parsed = corpus_arguments(arguments, console)
+        _leave_processors_to_the_decoder()
+        from foveate.app.corpus.command import corpus
+
+        return corpus(parsed, console, server)
 
 
 def _ask(arguments: Sequence[str], console: Console) -> int:

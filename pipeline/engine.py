@@ -73,6 +73,13 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
     return engine
 
 
+def import_ahead() -> None:
+    """Import the CUDA engine where there is a sign of a GPU, which is not touched: for a process that will fork."""
+    if _cuda("driver.device").gpu_expected():
+        _cuda("engine")
+        _cuda("decode.source")
+
+
 def gpu_count(settings: Settings) -> int:
     """How many GPUs engine cuda could use with these settings."""
     return 0 if settings.engine == "cpu" else int(_cuda("driver.device").gpu_count())

@@ -11,6 +11,7 @@ from foveate.app.corpus.arguments import CorpusArguments
 from foveate.app.corpus.progress import JobsShown, jobs_shown
 from foveate.app.signals import Interruption
 from foveate.pipeline.corpus.build import build
+from foveate.pipeline.corpus.fork_server import ForkServer
 from foveate.pipeline.corpus.inputs import expand
 from foveate.pipeline.corpus.jobs import Outcome
 from foveate.pipeline.exits import Exit
@@ -53,8 +54,10 @@ class Account:
         return [f"{self.done} jobs done, {self.failed} failed{before}", rate]
 
 
-def corpus(arguments: CorpusArguments, console: Console) -> int:
+def corpus(arguments: CorpusArguments, console: Console, server: ForkServer) -> int:
     """Do what is missing of the corpus. Returns the exit code: 1 where a job of the whole corpus has failed.
+
+    ``server`` forks workers, if any.
 
     Raises SourceError, SettingsError, EngineError and SinkError.
     """
@@ -64,7 +67,7 @@ def corpus(arguments: CorpusArguments, console: Console) -> int:
             inputs = expand(arguments.addresses, buckets=True)
             with jobs_shown(arguments.quiet) as shown:
                 account = Account(shown)
-                failures = build(inputs, arguments.task, arguments.manner, account)
+                failures = build(inputs, arguments.task, arguments.manner, account, server)
         except KeyboardInterrupt:
             done = 0 if account is None else account.done
             console.say(f"interrupted after {done} jobs; the same command goes on from here")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from foveate.pipeline.corpus.crew import Crew, Executor, WorkerLostError
+from foveate.pipeline.corpus.fork_server import ForkServer
 from foveate.pipeline.corpus.jobs import Job, Outcome, Task, jobs_of, segments_of, shard_of
 from foveate.pipeline.corpus.ledger import Ledger
 from foveate.pipeline.corpus.names import Input
@@ -45,8 +46,12 @@ class Follower(Protocol):
         """One more is over; its outcome has made so many jobs necessary."""
 
 
-def build(inputs: Sequence[Input], task: Task, manner: Manner, follow: Follower) -> list[Outcome]:
+def build(
+    inputs: Sequence[Input], task: Task, manner: Manner, follow: Follower, server: ForkServer | None = None
+) -> list[Outcome]:
     """Do all jobs that are missing, and write the index. Returns the jobs of the whole corpus that failed.
+
+    ``server``: one that was started before, to save time; processes of this machine are forked by it.
 
     Raises SettingsError and EngineError before any video is opened, SinkError where the store cannot be written.
     """
@@ -55,7 +60,7 @@ def build(inputs: Sequence[Input], task: Task, manner: Manner, follow: Follower)
         require_pyarrow(task.store)
     store = open_store(task.store)
     ledger = Ledger(store)
-    with _executor(task, manner) as executor:
+    with _executor(task, manner, server) as executor:
         store.prepare()
         ledger.describe(task)
         building = Building(task, ledger, manner.retry, follow)
@@ -101,12 +106,12 @@ class Building:
         return more
 
 
-def _executor(task: Task, manner: Manner) -> AbstractContextManager[Executor | None]:
+def _executor(task: Task, manner: Manner, server: ForkServer | None) -> AbstractContextManager[Executor | None]:
     if manner.ray is not None:
         from foveate.pipeline.corpus.ray_actors import RayExecutor
 
         return RayExecutor(task, manner.ray, manner.gpus)
-    return nullcontext(ProcessExecutor(task, debug=manner.debug) if manner.workers != 0 else None)
+    return nullcontext() if manner.workers == 0 else ProcessExecutor(task, manner.debug, server)
 
 
 def _work(jobs: Sequence[Job], building: Building, executor: Executor | None, task: Task, manner: Manner) -> None:

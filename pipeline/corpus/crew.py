@@ -48,6 +48,9 @@ class Executor(Protocol):
     def wait(self, workers: Sequence[Worker], seconds: float) -> None:
         """Until one of the workers has news, or the time is over."""
 
+    def stop(self, workers: Sequence[Worker]) -> None:
+        """End these at once, whatever they do: one that holds a GPU takes a while to end."""
+
 
 @dataclass(slots=True, eq=False)
 class _Place:
@@ -87,8 +90,7 @@ class Crew:
                 for number, place in enumerate(places):
                     places[number] = self._look_after(place)
         finally:
-            for place in places:
-                place.worker.stop()
+            self.executor.stop([place.worker for place in places])
 
     def _hire_for_queue(self, places: list[_Place]) -> None:
         """More workers, while there are jobs that no idle one is there for: jobs may follow from others."""

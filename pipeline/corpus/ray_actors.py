@@ -144,6 +144,11 @@ class RayExecutor:
         if news:
             self._ray.wait(news, timeout=seconds)
 
+    def stop(self, workers: Sequence[Worker]) -> None:
+        """See Executor."""
+        for worker in workers:
+            worker.stop()
+
     def __enter__(self) -> Self:
         return self
 

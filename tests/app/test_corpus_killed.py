@@ -37,9 +37,11 @@ def whole(clips: Path) -> dict[str, str]:
     return contents(clips / "alone")
 
 
-def workers_of(pid: int) -> list[int]:
+def processes_of(pid: int) -> list[int]:
+    """The children of a process, and theirs."""
     with contextlib.suppress(OSError):
-        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [*children, *(each for child in children for each in processes_of(child))]
     return []
 
 
@@ -57,15 +59,15 @@ def test_killed_at_some_moment(number: int, clips: Path, whole: dict[str, str], 
     command = ["corpus", str(clips / "good"), "--out", str(tmp_path / "tokens"), "--workers", "2"]
     process = start(*command)
     time.sleep(chance.uniform(0.0, LATEST))
-    workers = workers_of(process.pid)
-    if number % 2 and workers:
+    others = processes_of(process.pid)
+    if number % 2 and others:
         with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
-            os.kill(chance.choice(workers), signal.SIGKILL)
+            os.kill(chance.choice(others), signal.SIGKILL)
     else:
         process.kill()
         deadline = time.monotonic() + GONE_WITHIN
-        while any(map(runs, workers)):
-            assert time.monotonic() < deadline, "a worker outlives the command"
+        while any(map(runs, others)):
+            assert time.monotonic() < deadline, "a process outlives the command"
             time.sleep(0.01)
     process.communicate(timeout=60)
     there = contents(tmp_path / "tokens")

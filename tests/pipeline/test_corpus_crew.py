@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from foveate.pipeline.corpus.crew import Crew, WorkerLostError
+from foveate.pipeline.corpus.crew import Crew, Worker, WorkerLostError
 from foveate.pipeline.corpus.jobs import Job, Outcome
 
 
@@ -67,6 +67,10 @@ class Stage:
 
     def wait(self, workers: Sequence[object], seconds: float) -> None:
         self.most = max(self.most, sum(each.present is not None and not each.stopped for each in self.hired))
+
+    def stop(self, workers: Sequence[Worker]) -> None:
+        for worker in workers:
+            worker.stop()
 
 
 class Progress:
