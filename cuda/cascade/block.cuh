@@ -16,6 +16,17 @@ __device__ inline int block_sum(int value, int* partial)
     return warp_sum(lane < warps ? partial[lane] : 0);
 }
 
+// The same of doubles; the order of the additions is always the same.
+__device__ inline double block_sum(double value, double* partial)
+{
+    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+    value = warp_sum(value);
+    __syncthreads();
+    if (lane == 0) partial[warp] = value;
+    __syncthreads();
+    return warp_sum(lane < warps ? partial[lane] : 0.0);
+}
+
 // Sum over the threads before this one, in the block.
 __device__ inline int sum_before(int value, int* partial)
 {

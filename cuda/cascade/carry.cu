@@ -3,7 +3,8 @@
 // One thread per cell, unit by unit in the order of the quadtrees, so that the weighted errors of a node's cells are
 // summed where they are made, in the order of pruning.c. On unchanged frames only the cells' ages move on.
 // Results equal pipeline/cascade/scores.py, cache.py and token_age.py bit for bit, given the same flow and channels,
-// except that a map warped between cells may differ in its last bits.
+// except that a map warped between cells may differ in its last bits. carry_linear scores by a weighted sum of channels
+// instead, as pipeline/cascade/linear_scorer.py.
 #include "picture.cuh"
 #include "spec/errors.h"
 #include "spec/local_channels.h"
@@ -18,6 +19,23 @@ const int LINEAR_MAPS = CLUSTER_ID;  // the maps before this one are averaged; t
 
 const int THREADS = 256;
 const int SUM_THREADS = 1024;
+
+// Where the linear scorer finds a channel: a warped map, by its number, or one of these.
+const int IN_MEMORY = 16;
+const int NEW_ATTENTION = 17;
+const int NEW_GAZE = 18;
+
+struct Term {
+    const float* map;  // [cells], if it is IN_MEMORY
+    int source;
+    float weight;
+};
+
+struct Linear {
+    const Term* terms;
+    int count;
+    float bias;
+};
 
 struct Carry {
     const FrameState* frame;
@@ -63,6 +81,7 @@ struct Carry {
     int max_age;
     int query_changed;  // 1: the previous scores answer another query
     float confidence, blend, floor;
+    Linear linear;  // of carry_linear
 };
 
 struct Cell {
@@ -143,15 +162,26 @@ __device__ inline Warped warp_cell(const Carry& p, const FrameState& frame, int 
     return warped;
 }
 
+__device__ inline float attention_of(const Carry& p, const Cell& cell, const Warped& warped)
+{
+    return fminf(ATTENTION_KEEP * warped.maps[ATTENTION] + p.attention_input[cell.index], 1.0f);
+}
+
+__device__ inline float gaze_of(const Carry& p, const Cell& cell)
+{
+    return fmaxf(GAZE_KEEP * p.gaze[cell.index], p.gaze_input[cell.index]);
+}
+
 // The cell's maps as the next frame finds them.
 __device__ inline void remember(const Carry& p, int to, const Cell& cell, Warped warped, float score, float saliency)
 {
     p.attention_before[cell.index] = warped.maps[ATTENTION];
-    p.gaze[cell.index] = fmaxf(GAZE_KEEP * p.gaze[cell.index], p.gaze_input[cell.index]);
+    float attention = attention_of(p, cell, warped);
+    p.gaze[cell.index] = gaze_of(p, cell);
     warped.maps[PREV_RELEVANCE] = score;
     warped.maps[PREV_SALIENCY] = saliency;
     warped.maps[FIXATION] *= FIXATION_KEEP;
-    warped.maps[ATTENTION] = fminf(ATTENTION_KEEP * warped.maps[ATTENTION] + p.attention_input[cell.index], 1.0f);
+    warped.maps[ATTENTION] = attention;
     warped.maps[SINCE] = __int_as_float(warped.valid ? __float_as_int(warped.maps[SINCE]) + 1 : 0);
 #pragma unroll
     for (int map = 0; map < MAPS; map++) p.maps[(2 * map + to) * cell.count + cell.index] = warped.maps[map];
@@ -173,6 +203,35 @@ __device__ inline float focused(float information, float perspective, float part
 {
     float focus = 1.0f - FOCUS_LOSS * participation;
     return (focus * participation) * perspective + (1.0f - focus) * (information * information);
+}
+
+// A channel that the linear scorer weighs.
+__device__ inline float weighed(const Carry& p, const Cell& cell, const Warped& warped, const Term& term)
+{
+    switch (term.source) {
+    case PREV_RELEVANCE:
+        return warped.maps[PREV_RELEVANCE];
+    case PREV_SALIENCY:
+        return warped.maps[PREV_SALIENCY];
+    case FIXATION:
+        return warped.maps[FIXATION];
+    case ATTENTION:
+        return warped.maps[ATTENTION];
+    case NEW_ATTENTION:
+        return attention_of(p, cell, warped);
+    case NEW_GAZE:
+        return gaze_of(p, cell);
+    default:
+        return term.map[cell.index];
+    }
+}
+
+__device__ inline float linear_score(const Carry& p, const Cell& cell, const Warped& warped)
+{
+    float total = p.linear.bias;
+    for (int i = 0; i < p.linear.count; i++)
+        total += p.linear.terms[i].weight * weighed(p, cell, warped, p.linear.terms[i]);
+    return fminf(fmaxf(total, 0.0f), 1.0f);
 }
 
 __device__ inline float weight_of(const Carry& p, const Cell& cell, float score)
@@ -251,6 +310,7 @@ __device__ inline float error_of(const Carry& p, const Cell& cell, int level, fl
 }
 
 // Updates one cell and returns the weights of its errors.
+template <int LINEAR>
 __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, const Cell& cell, int* valid)
 {
     int from = p.cascade->turn, anew = frame.new_scene || cell.changed;
@@ -271,6 +331,7 @@ __device__ inline ErrorWeights weigh(const Carry& p, const FrameState& frame, co
     perspective *= wanted;
     float score =
         p.participation ? focused(information, perspective, participation) : 0.5f * (information + perspective);
+    if (LINEAR) score = linear_score(p, cell, warped) * wanted;
     float trust = warped.valid && cell.changed && !p.query_changed ? warped.confidence : 0.0f;
     score += trust * p.blend * (warped.maps[PREV_RELEVANCE] - score);
     remember(p, 1 - from, cell, warped, score, saliency);
@@ -314,7 +375,7 @@ __device__ inline void write_costs(const Carry& p, const float (*products)[THREA
     if (level == 4) p.leaf4[at] = sum;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constant__ Carry p)
+template <int LINEAR> __device__ inline void carry_cells(const Carry& p)
 {
     __shared__ float products[TOP_LEVEL + 1][THREADS];
     const Grid& grid = p.grid;
@@ -327,7 +388,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     }
     int valid = 1;
     ErrorWeights weights = {};
-    if (cell.exists) weights = weigh(p, frame, cell, &valid);
+    if (cell.exists) weights = weigh<LINEAR>(p, frame, cell, &valid);
     float residual = 0.0f;
     for (int level = 0; level <= TOP_LEVEL; level++) {
         if (cell.exists) residual = residual_at(p, cell, level, residual);
@@ -339,6 +400,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constan
     if (threadIdx.x < units) p.kept[blockIdx.x * units + threadIdx.x] = products[0][threadIdx.x];
     write_costs(p, products, units);
     if (threadIdx.x == 0 && recomputed) atomicAdd(&p.cascade->recomputed, recomputed);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) carry(const __grid_constant__ Carry p) { carry_cells<0>(p); }
+
+extern "C" __global__ void __launch_bounds__(THREADS) carry_linear(const __grid_constant__ Carry p)
+{
+    carry_cells<1>(p);
 }
 
 // A plane's samples of a level from TOP_LEVEL on.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foveate.cuda.cascade.arrays import CARRY_THREADS, Arrays, ReaderArrays
 from foveate.cuda.cascade.layout import blocks_of, grid_of
@@ -28,15 +29,17 @@ class Carry:
         arrays: Arrays,
         reader: ReaderArrays | None,
         settings: Settings,
+        linear: NDArray[np.void],
         dense_flow: bool = False,
     ) -> None:
-        """``dense_flow``: ``arrays.flow`` holds for all cells, not only for the changed ones."""
+        """``linear``: the struct Linear; ``dense_flow``: ``arrays.flow`` holds for all cells, not only the changed."""
         geometry, cache = pixels.geometry, settings.cache
         luma = pixels.planes[0]
         grid = grid_of(geometry, settings.allocation.merge)
         self._blocks = blocks_of(grid, CARRY_THREADS)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
-        self._kernel, self._carry_upper = program.kernel("carry"), program.kernel("carry_upper")
+        self._kernel = program.kernel("carry_linear" if linear["terms"] else "carry")
+        self._carry_upper = program.kernel("carry_upper")
         self._sum_upper = program.kernel("sum_upper", "SUM_THREADS")
         self._parameters = program.parameters(
             "Carry",
@@ -85,6 +88,7 @@ class Carry:
             confidence=cache.confidence,
             blend=cache.blend,
             floor=settings.score.floor,
+            linear=linear,
         )
 
     def set_participation(self, participation: DeviceArray | None, query_changed: bool) -> None:

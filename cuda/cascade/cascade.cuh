@@ -140,6 +140,12 @@ __device__ inline float warp_sum(float value)
     return value;
 }
 
+__device__ inline double warp_sum(double value)
+{
+    for (int lanes = WARP / 2; lanes; lanes /= 2) value += __shfl_xor_sync(EVERYONE, value, lanes);
+    return value;
+}
+
 __device__ inline int warp_sum(int value)
 {
     for (int lanes = WARP / 2; lanes; lanes /= 2) value += __shfl_xor_sync(EVERYONE, value, lanes);

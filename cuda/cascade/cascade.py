@@ -15,11 +15,12 @@ from foveate.cuda.cascade.clusters import Clusters
 from foveate.cuda.cascade.emit import Emit
 from foveate.cuda.cascade.flow import FlowSearch
 from foveate.cuda.cascade.layout import CONCLUSION, TURN_OFFSET
+from foveate.cuda.cascade.linear_scorer import linear
 from foveate.cuda.cascade.maps import Maps
 from foveate.cuda.cascade.rate_distortion import RateDistortion
 from foveate.cuda.cascade.readback import Readback
 from foveate.cuda.cascade.reader import Compare
-from foveate.cuda.cascade.three_stage import ThreeStage
+from foveate.cuda.cascade.top_k import TopK
 from foveate.cuda.cascade.upper import UpperLevels
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
@@ -36,7 +37,6 @@ from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import TOP_LEVEL
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Selection
-from foveate.pipeline.settings import Settings
 
 _NEVER, _ALWAYS, _WITHOUT_TOKENS = 0, 1, 2  # Conclusion.settles
 
@@ -103,12 +103,13 @@ class Cascade:
         reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
         self._readback = Readback(device, memory, arrays, settings, stream)
         searches = settings.cache.enabled and self._flow is None
-        chosen = ThreeStage if settings.allocation.strategy == "three_stage" else RateDistortion
+        chosen = RateDistortion if settings.allocation.strategy == "rate_distortion" else TopK
         if self._plan.queries is not None:
             dense = self._flow is not None
             self.device_query = DeviceQuery(memory, pixels, arrays.flow, self._plan, self._plan.queries, dense, stream)
-        conclusion = _conclusion(pixels, arrays, _NEVER if self.device_query else _settles(settings))
-        self._carry = Carry(device, pixels, arrays, reader, settings, self._flow is not None)
+        conclusion = _conclusion(pixels, arrays, _NEVER if self.device_query else _settles(self._plan))
+        weights = linear(memory, pixels, arrays, settings, self._plan.scorer, stream)
+        self._carry = Carry(device, pixels, arrays, reader, settings, weights, self._flow is not None)
         self.early: tuple[Step, ...] = (
             *([Compare(device, pixels, arrays, reader, settings.change)] if reader else []),
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
@@ -283,8 +284,9 @@ def _conclusion(pixels: PixelState, arrays: Arrays, settles: int) -> NDArray[np.
     return conclusion
 
 
-def _settles(settings: Settings) -> int:
+def _settles(plan: StreamPlan) -> int:
     """When an unchanged frame gets the last Selection again."""
-    if any(BY_NAME[name].group in ("temporal", "feedback") for name in settings.maps if name in BY_NAME):
+    used = {*plan.settings.maps, *(plan.scorer.channels if plan.scorer else ())}
+    if any(BY_NAME[name].group in ("temporal", "feedback") for name in used if name in BY_NAME):
         return _NEVER  # these change even where the picture does not
-    return _WITHOUT_TOKENS if settings.allocation.memory == "stream" else _ALWAYS
+    return _WITHOUT_TOKENS if plan.settings.allocation.memory == "stream" else _ALWAYS

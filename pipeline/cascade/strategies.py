@@ -9,18 +9,18 @@ from foveate.pipeline.cascade.cluster_first import ClusterFirst
 from foveate.pipeline.cascade.foveated import Foveated
 from foveate.pipeline.cascade.problem import Strategy
 from foveate.pipeline.cascade.rate_distortion import RateDistortion
-from foveate.pipeline.cascade.top_k import TopK, five_stages, one_stage, three_stages
+from foveate.pipeline.cascade.top_k import FIVE_STAGES, ONE_STAGE, THREE_STAGES, TopK
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry
 from foveate.pipeline.settings import AllocationSettings
 
 _STRATEGIES: Final[Mapping[str, Callable[[AllocationSettings], Strategy]]] = {
     "rate_distortion": lambda settings: RateDistortion(settings.min_gain, settings.merge),
-    "three_stage": lambda settings: TopK(three_stages, settings.min_gain, settings.merge),
-    "five_stage": lambda settings: TopK(five_stages, settings.min_gain, settings.merge),
-    "adaptive": lambda settings: TopK(three_stages, settings.min_gain, settings.merge, settings.share),
+    "three_stage": lambda settings: TopK(THREE_STAGES, settings.min_gain, settings.merge),
+    "five_stage": lambda settings: TopK(FIVE_STAGES, settings.min_gain, settings.merge),
+    "adaptive": lambda settings: TopK(THREE_STAGES, settings.min_gain, settings.merge, settings.share),
     "cluster_first": lambda settings: ClusterFirst(settings.min_gain, settings.merge),
     "foveated": lambda settings: Foveated(settings.m0, settings.e0, settings.min_gain, settings.merge),
-    "soft": lambda settings: TopK(one_stage, settings.min_gain, settings.merge),
+    "soft": lambda settings: TopK(ONE_STAGE, settings.min_gain, settings.merge),
 }
 _COVERING: Final = frozenset({"rate_distortion", "foveated"})  # these use coarse tokens; the others LOD 0 only
 _READS: Final[Mapping[str, frozenset[str]]] = {"cluster_first": frozenset({"cluster_id"})}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +11,43 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.culling import UnitIndices, Units, coarse, detail, detailed, highest
 from foveate.pipeline.cascade.problem import Problem, Tokens
 from foveate.pipeline.geometry import Map
+from foveate.pipeline.spec.top_k import CellValue
 
-COARSE_KEEP = 2_000
-MIDDLE_KEEP = 500
 
-Stages = Callable[[Problem], Iterable[tuple[Map, int]]]
-"""Pairs, from coarse to fine, of a value per cell, float32[grid], and how many cells pass, but at least the budget.
+class Stage(NamedTuple):
+    """One stage: by which value of a cell it ranks, and how many cells pass."""
 
-The last has 0: as many pass as the budget allows.
-"""
+    value: CellValue
+    keep: int  # but at least the budget; 0 in the last stage: as many as the budget allows
+
+
+THREE_STAGES: Final = (
+    Stage(CellValue.COARSE, 2_000),
+    Stage(CellValue.SCORE, 500),
+    Stage(CellValue.SCORE_DETAIL_0, 0),
+)
+"""Levels 4, 2 and 0."""
+FIVE_STAGES: Final = (
+    Stage(CellValue.COARSE, 10_000),
+    Stage(CellValue.COARSE_DETAIL, 5_000),
+    Stage(CellValue.SCORE, 1_000),
+    Stage(CellValue.SCORE_DETAIL_1, 500),
+    Stage(CellValue.SCORE_DETAIL_0, 0),
+)
+"""Levels 4, 3, 2, 1 and 0."""
+ONE_STAGE: Final = (Stage(CellValue.SCORE_DETAIL_0, 0),)
+"""Level 0 alone: what ``soft.soft_top_k`` chooses at temperature 0."""
+
+NEARLY: Final = 1 - 1e-12
+"""A share counts as held from this part of it on: sums of float64 depend a little on their order."""
+
+_VALUES: Final[Mapping[CellValue, Callable[[Problem], Map]]] = {
+    CellValue.COARSE: coarse,
+    CellValue.COARSE_DETAIL: lambda problem: coarse(problem) + detail(problem, 3),
+    CellValue.SCORE: lambda problem: problem.score,
+    CellValue.SCORE_DETAIL_1: lambda problem: detailed(problem, 1),
+    CellValue.SCORE_DETAIL_0: lambda problem: detailed(problem, 0),
+}
 
 
 class TopK:
@@ -29,11 +58,11 @@ class TopK:
     budget.
     """
 
-    def __init__(self, stages: Stages, min_gain: float, merge: int = 1, share: float | None = None) -> None:
-        self._stages = stages
+    def __init__(self, stages: tuple[Stage, ...], min_gain: float, merge: int = 1, share: float | None = None) -> None:
+        self.stages = stages
         self._min_gain = min_gain
         self._merge = merge
-        self._share = share
+        self.share = share
 
     def allocate(self, problem: Problem) -> Tokens:
         """The best cells; see Strategy. With merge, whole groups by the mean of their cells."""
@@ -42,38 +71,16 @@ class TopK:
         if error is not None:
             return units.tokens(self._best(error, units.with_error(error, self._min_gain), 0, units))
         chosen = units.all
-        for values, keep in self._stages(problem):
-            chosen = self._best(units.means(values), chosen, keep, units)
+        for stage in self.stages:
+            chosen = self._best(units.means(_VALUES[stage.value](problem)), chosen, stage.keep, units)
         return units.tokens(chosen)
 
     def _best(self, values: NDArray[np.float32], chosen: UnitIndices, keep: int, units: Units) -> UnitIndices:
         """Those of ``chosen`` that pass a stage."""
-        if self._share is None:
+        if self.share is None:
             return highest(values, chosen, max(keep // units.size, units.budget))
-        least = complexity(values, chosen, self._share)
+        least = complexity(values, chosen, self.share)
         return highest(values, chosen, max(least, units.budget) if keep else min(least, units.budget))
-
-
-def three_stages(problem: Problem) -> Iterator[tuple[Map, int]]:
-    """Levels 4, 2 and 0."""
-    yield coarse(problem), COARSE_KEEP
-    yield problem.score, MIDDLE_KEEP
-    yield detailed(problem, 0), 0
-
-
-def five_stages(problem: Problem) -> Iterator[tuple[Map, int]]:
-    """Levels 4, 3, 2, 1 and 0. The channels of the score belong to level 2."""
-    pull = coarse(problem)
-    yield pull, 10_000
-    yield pull + detail(problem, 3), 5_000
-    yield problem.score, 1_000
-    yield detailed(problem, 1), 500
-    yield detailed(problem, 0), 0
-
-
-def one_stage(problem: Problem) -> Iterator[tuple[Map, int]]:
-    """Level 0 alone: what ``soft.soft_top_k`` chooses at temperature 0."""
-    yield detailed(problem, 0), 0
 
 
 def complexity(values: NDArray[np.float32], units: UnitIndices, share: float) -> int:
@@ -81,4 +88,4 @@ def complexity(values: NDArray[np.float32], units: UnitIndices, share: float) ->
     held = np.cumsum(np.sort(values[units].astype(np.float64))[::-1])
     if not len(held):
         return 0
-    return int(np.searchsorted(held, share * held[-1] * (1 - 1e-12))) + 1
+    return int(np.searchsorted(held, share * held[-1] * NEARLY)) + 1

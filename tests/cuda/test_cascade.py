@@ -280,6 +280,30 @@ THREE_STAGE_IN_STREAM = [  # where the reader lacks most: through a cut, which b
     for merge in MERGES
     for query in ((), ("dark", "-left:0.5"))
 ]
+RANKED = [  # all culls of five_stage have something to cull, and adaptive keeps fewer cells than the budget
+    case(
+        720,
+        1296,
+        2,
+        {"budget": 450, "allocation": {"strategy": strategy, "merge": merge, "share": share}},
+    )
+    for strategy, share in (("five_stage", 1), ("soft", 1), ("adaptive", 0.4), ("adaptive", 0.02), ("adaptive", 1))
+    for merge in MERGES
+]
+RANKED_LARGE = [  # more than the 5,000 cells that five_stage's second stage keeps
+    case(1440, 2000, 2, {"budget": 300, "allocation": {"strategy": strategy}}, slow=True)
+    for strategy in ("five_stage", "adaptive")
+]
+RANKED_IN_STREAM = [
+    case(
+        97,
+        131,
+        14,
+        {"budget": 12, "allocation": {"strategy": strategy, "memory": "stream", "merge": merge, "share": share}},
+    )
+    for strategy, share in (("five_stage", 1), ("soft", 1), ("adaptive", 0.3), ("adaptive", 0.95))
+    for merge in MERGES
+]
 SWITCHES = [  # what can be switched off
     case(97, 290, 11, {"budget": 60, **changes})
     for changes in ({"cache": {"enabled": False}}, {"score": {"enabled": True}}, {"cache": {"max_age": 2}})
@@ -288,7 +312,19 @@ SWITCHES = [  # what can be switched off
 
 @pytest.mark.parametrize(
     ("height", "width", "count", "settings", "kind"),
-    [*SIZES, *LARGE, *PRICES, *BICUBIC, *SAMPLINGS, *THREE_STAGE, *THREE_STAGE_IN_STREAM, *SWITCHES],
+    [
+        *SIZES,
+        *LARGE,
+        *PRICES,
+        *BICUBIC,
+        *SAMPLINGS,
+        *THREE_STAGE,
+        *THREE_STAGE_IN_STREAM,
+        *RANKED,
+        *RANKED_LARGE,
+        *RANKED_IN_STREAM,
+        *SWITCHES,
+    ],
 )
 def test_tokens_equal_the_cpu_engines(
     pairs: Any, height: int, width: int, count: int, settings: dict[str, Any], kind: str
@@ -298,6 +334,58 @@ def test_tokens_equal_the_cpu_engines(
         assert len(ours) <= checked.budget
         assert (ours.patches is not None) == checked.patches
         agree(ours, theirs, f"frame {ours.index}")
+
+
+WEIGHTS = """
+bias = 0.03
+[weights]
+attention = 0.21
+eccentricity = -0.11
+edge_distance = -0.07
+edges = 0.31
+edges_inverted = -0.13
+fixation = 0.17
+gaze = 0.4
+highpass = 0.9
+lowpass = -0.05
+motion = 0.25
+prev_attention = 0.19
+prev_relevance = 0.15
+prev_saliency = 0.23
+saliency = 0.6
+x = 0.1
+y = -0.2
+"""
+
+
+@pytest.mark.parametrize("memory_of", MEMORIES)
+@pytest.mark.parametrize(("strategy", "merge"), [("rate_distortion", 1), ("rate_distortion", 2), ("soft", 1)])
+@pytest.mark.parametrize("query", [(), ("dark",)])
+def test_the_linear_scorer(
+    pairs: Any, strategy: str, merge: int, memory_of: str, query: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Every channel that the card weighs, with feedback, through pauses and a cut; scores are those of the CPU."""
+    weights = tmp_path / "weights.toml"
+    weights.write_text(WEIGHTS)
+    settings = Settings(
+        budget=40,
+        query=query,
+        maps=("score",),
+        score={"scorer": "linear", "weights": str(weights), "enabled": True},
+        allocation={"strategy": strategy, "memory": memory_of, "merge": merge},
+    )
+    pair = pairs(settings)
+    spread = []
+    for ours, theirs in pair.run(stirred(97, 290, 14)):
+        agree(ours, theirs, f"frame {ours.index}")
+        np.testing.assert_allclose(ours.maps["score"], theirs.maps["score"], atol=MAP_ERROR)
+        spread.append(np.ptp(ours.maps["score"]))
+        for feedback in (pair.ours, pair.theirs):
+            if ours.index == 2:
+                feedback.set_gaze((200.0, 30.0))
+            if ours.index == 4:
+                feedback.add_attention(4, np.linspace(0, 1, len(theirs), dtype=np.float32))
+    assert min(spread) > 0.1  # else all scores were clipped
 
 
 def check_coarse(pairs: Any, height: int, width: int, count: int, **options: Any) -> None:
@@ -358,7 +446,7 @@ def test_large_pictures_are_covered(
     check_coarse(pairs, height, width, 2, budget=budget, allocation=allocation)
 
 
-@pytest.mark.parametrize("strategy", ["rate_distortion", "three_stage"])
+@pytest.mark.parametrize("strategy", ["rate_distortion", "three_stage", "adaptive"])
 @pytest.mark.parametrize("merge", [1, 2, 3])
 def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> None:
     """More tokens than there was room for, all cells, and fewer than there are roots; patches follow."""

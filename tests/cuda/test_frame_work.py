@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from foveate.cuda import engine, format_session
-from foveate.cuda.cascade import carry, clusters, emit, flow, rate_distortion, reader, three_stage, upper
+from foveate.cuda.cascade import carry, clusters, emit, flow, rate_distortion, reader, top_k, upper
 from foveate.cuda.driver import graph
 from foveate.cuda.driver.structs import constants, layouts, parameters
 from foveate.cuda.pixels import (
@@ -35,7 +35,7 @@ from foveate.pipeline.settings import Settings
 from tests.cuda.conftest import HostDriver, NoDevice
 
 LAUNCHING = (
-    *(carry, clusters, emit, flow, rate_distortion, reader, three_stage, upper),
+    *(carry, clusters, emit, flow, rate_distortion, reader, top_k, upper),
     *(change, channels, edge_distance, grid_layers, layers, leaf_errors, levels, staging),
     *(attributes, background, relevance),
 )
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "three stages, bicubic": (
         {"allocation": {"strategy": "three_stage", "interpolation": "bicubic"}},
-        (*BEFORE, "flow", *CHANNELS, "carry", "clusters", "three_stage", "emit_cubic", "grid_layers"),
+        (*BEFORE, "flow", *CHANNELS, "carry", "clusters", "top_k", "emit_cubic", "grid_layers"),
     ),
     "a query": (
         {"query": ("dark",), "cache": {"enabled": False}},
@@ -197,6 +197,14 @@ def test_the_kernels_of_a_frame(case: str, notes: list[str]) -> None:
     settings, kernels = CASES[case]
     assert list(run(settings, 1)) == [0]
     assert tuple(notes) == kernels
+
+
+def test_the_kernels_of_a_frame_with_a_linear_scorer(notes: list[str], tmp_path: Path) -> None:
+    weights = tmp_path / "weights.toml"
+    weights.write_text("bias = 0.1\n[weights]\nmotion = 0.5\n")
+    settings = {"score": {"scorer": "linear", "weights": str(weights)}, "allocation": {"strategy": "five_stage"}}
+    assert list(run(settings, 1)) == [0]
+    assert tuple(notes) == (*BEFORE, "flow", *CHANNELS, "carry_linear", "clusters", "top_k", "emit", "grid_layers")
 
 
 def test_every_slot_has_a_graph_from_the_second_frame_on(notes: list[str]) -> None:

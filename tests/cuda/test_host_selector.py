@@ -46,11 +46,8 @@ STREAM = {"memory": "stream", "merge": 2}
 FRAMES = 24
 
 CASES: dict[str, dict[str, Any]] = {
-    **{name: {"allocation": {"strategy": name}} for name in ("five_stage", "adaptive", "cluster_first", "foveated")},
-    **{
-        f"{name} in a stream": {"allocation": {"strategy": name, **STREAM}}
-        for name in ("five_stage", "foveated", "soft")
-    },
+    **{name: {"allocation": {"strategy": name}} for name in ("cluster_first", "foveated")},
+    **{f"{name} in a stream": {"allocation": {"strategy": name, **STREAM}} for name in ("cluster_first", "foveated")},
     "linear scorer": {"score": {"scorer": "linear", "weights": "w.toml", "passes": 2}},
     "two passes": {"score": {"passes": 2}, "maps": ("pass1_score", "eccentricity", "score"), "allocation": STREAM},
     "text": {"maps": ("text", "edge_distance", "motion", "red", "saliency")},
@@ -191,7 +188,7 @@ def test_sizes_change_and_pictures_rest(memory: str, card: bool) -> None:
     rests = [*moving((70, 130), 6, 0, still=4), *moving((70, 130), 5, 6, still=3), *moving((70, 130), 2, 11)]
     frames = [*rests, *moving((33, 17), 3, 13), *moving((1, 1), 2, 16), *moving((70, 130), 2, 18)]
     settings = Settings.model_validate(
-        {"allocation": {"strategy": "adaptive", "memory": memory}, "patches": True, "budget": 8}
+        {"allocation": {"strategy": "cluster_first", "memory": memory}, "patches": True, "budget": 8}
     )
     chosen, expected = (
         list(steps(kind(plan_stream(settings), Feedback()), frames)) for kind in (CudaEngine, CpuEngine)
@@ -213,7 +210,7 @@ def test_the_next_frame_is_at_work_while_one_is_chosen(lockstep: bool, samples: 
             order.append(f"work on {frame.index}")
             yield frame
 
-    settings = Settings.model_validate({"allocation": {"strategy": "soft"}})
+    settings = Settings.model_validate({"allocation": {"strategy": "cluster_first"}})
     engine = CudaEngine(plan_stream(settings), Feedback(), lockstep=lockstep)
     for step in engine.cascade(engine.pyramid(engine.upload(frames()))):
         order.append(f"tokens of {step.selection.index}")
@@ -228,7 +225,7 @@ def test_memory_of_earlier_sizes_is_freed(lockstep: bool, card: bool) -> None:
     if card:
         pytest.skip("other streams of the process have memory on the card too")
     held = []
-    settings = Settings.model_validate({"allocation": {"strategy": "adaptive"}, "budget": 8})
+    settings = Settings.model_validate({"allocation": {"strategy": "cluster_first"}, "budget": 8})
     engine = CudaEngine(plan_stream(settings), Feedback(), lockstep=lockstep)
     frames = [*moving((70, 130), 4, 0), *moving((32, 32), 4, 4), *moving((70, 130), 4, 8)]
     for _ in engine.cascade(engine.pyramid(engine.upload(iter(frames)))):
@@ -255,7 +252,7 @@ def test_patches_for_the_device_leave_the_host_where_it_did_not_ask(
             Kept.closed += 1
 
     monkeypatch.setattr(host_selector, "PatchesOnDevice", Kept)
-    wanted: dict[str, Any] = {"allocation": {"strategy": "soft"}, "budget": 30}
+    wanted: dict[str, Any] = {"allocation": {"strategy": "cluster_first"}, "budget": 30}
     frames = read(samples / "tree.mp4", 4)
     expected = list(
         steps(CpuEngine(plan_stream(Settings.model_validate({**wanted, "patches": True})), Feedback()), frames)
@@ -277,20 +274,28 @@ def test_an_error_of_a_model_ends_the_engine(card: bool, samples: Path, tmp_path
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ({"allocation": {"strategy": "soft"}}, "there are no kernels for the strategy 'soft'"),
+        ({"allocation": {"strategy": "cluster_first"}}, "there are no kernels for the strategy 'cluster_first'"),
         ({"maps": ("rope_sin",)}, "there are no kernels for the channel 'rope_sin'"),
         ({"maps": ("boundary",), "cache": {"enabled": False}}, "the kernels make clusters on keyframes only"),
         ({"maps": ("text",)}, "there are no kernels for the channel 'text' without a query"),
         ({"maps": ("clip3",), "text": "ocr"}, "text is found by a detector"),
         ({"regions": "/dev/null"}, "there are no kernels for regions"),
-        ({"score": {"passes": 2}}, "there are no kernels for the linear scorer and a second pass"),
+        ({"score": {"passes": 2}}, "there are no kernels for a second pass"),
+        (
+            {"score": {"scorer": "linear", "weights": "w.toml"}},
+            "there are no kernels that weigh the channel 'boundary'",
+        ),
+        ({"score": {"scorer": "linear", "weights": "on_card.toml"}, "allocation": {"strategy": "adaptive"}}, None),
         ({"allocation": {"strategy": "three_stage"}, "maps": ("boundary", "clip3", "text")}, None),
     ],
 )
 @pytest.mark.parametrize("engine", ["auto", "cuda"])
 def test_the_header_says_where_tokens_are_chosen(
-    engine: str, wanted: dict[str, Any], said: str | None, monkeypatch: pytest.MonkeyPatch
+    engine: str, wanted: dict[str, Any], said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("w.toml").write_text(WEIGHTS.replace("pass1_score", "motion"))
+    Path("on_card.toml").write_text("bias = 0.05\n[weights]\nx = 0.25\nfixation = 0.1\nedges = -0.5\n")
     monkeypatch.setattr("foveate.cuda.driver.device.gpu_problem", lambda: None)
     monkeypatch.setattr("foveate.cuda.driver.device.check_number", lambda index: None)
     monkeypatch.setattr("foveate.pipeline.plan.open_detector", lambda settings: dark_is_text)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foveate.pipeline.cascade.problem import Problem
 from foveate.pipeline.cascade.rate_distortion import UNSEEN, RateDistortion, first_price, prices
-from foveate.pipeline.cascade.top_k import TopK, three_stages
+from foveate.pipeline.cascade.top_k import THREE_STAGES, TopK
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.native.pruning import Allocator, Costs, Prices
 from foveate.pipeline.quadtree import Quadtree
@@ -199,7 +199,7 @@ def test_three_stage_takes_the_highest_scores_at_full_detail():
     errors = tuple(np.full(geometry.grid, 1e5, np.float32) for _ in range(4))
     asked = problem(geometry, 200, errors, score=score)
     asked.channels["saliency"][10:20, 30:50] = 1.0
-    tokens = TopK(three_stages, 64.0).allocate(asked)
+    tokens = TopK(THREE_STAGES, 64.0).allocate(asked)
     assert len(tokens.lod) == 200
     assert set(tokens.lod.tolist()) == {0}
     assert set(zip(tokens.row.tolist(), tokens.column.tolist(), strict=True)) == set(
@@ -211,7 +211,7 @@ def test_three_stage_takes_the_highest_scores_at_full_detail():
 def test_three_stage_never_selects_the_padding_or_more_than_there_is(merge, count):
     geometry = Geometry(64, 64)
     errors = tuple(np.zeros(geometry.grid, np.float32) for _ in range(4))
-    tokens = TopK(three_stages, 64.0, merge).allocate(problem(geometry, 273, errors))
+    tokens = TopK(THREE_STAGES, 64.0, merge).allocate(problem(geometry, 273, errors))
     assert len(tokens.lod) == count
     assert (covered(tokens, geometry) == 1).all()
 

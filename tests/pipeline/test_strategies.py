@@ -16,7 +16,7 @@ from foveate.pipeline.cascade.foveated import Foveated
 from foveate.pipeline.cascade.problem import Problem
 from foveate.pipeline.cascade.soft import soft_top_k, soft_top_k_gradient
 from foveate.pipeline.cascade.strategies import channels_read, strategy
-from foveate.pipeline.cascade.top_k import TopK, complexity, five_stages, one_stage
+from foveate.pipeline.cascade.top_k import FIVE_STAGES, ONE_STAGE, TopK, complexity
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import AllocationSettings
 
@@ -194,7 +194,7 @@ def test_five_stage_drops_a_cell_at_the_level_that_finds_it_dull():
     score = (np.arange(80 * 60, dtype=np.float32) / 4800).reshape(60, 80)
     detail = np.zeros_like(score)
     detail.ravel()[:3800] = 1e6  # much that only level 0 shows, on the 3,800 cells of low score
-    tokens = TopK(five_stages, 64.0).allocate(made_up(geometry, 300, score=score, errors=(detail, *[detail + 1e6] * 3)))
+    tokens = TopK(FIVE_STAGES, 64.0).allocate(made_up(geometry, 300, score=score, errors=(detail, *[detail + 1e6] * 3)))
     assert (tokens.row * 80 + tokens.column).min() >= 3800
 
 
@@ -330,7 +330,7 @@ def test_soft_weights_become_the_hard_choice():
     geometry = Geometry(320, 240)
     score = np.pad(rng.permutation(300).reshape(15, 20) / 300, ((0, 1), (0, 0))).astype(np.float32)
     asked = made_up(geometry, 50, score=score, errors=(np.full(geometry.grid, 1e6, np.float32),) * 4)
-    tokens = TopK(one_stage, 64.0).allocate(asked)
+    tokens = TopK(ONE_STAGE, 64.0).allocate(asked)
     weights = soft_top_k(score[:15].ravel(), 50, 1e-5)
     assert set(np.flatnonzero(weights > 0.5).tolist()) == set((tokens.row * 20 + tokens.column).tolist())
     assert soft_top_k(np.arange(4.0), 4, 1.0).tolist() == [1, 1, 1, 1]

@@ -1,16 +1,21 @@
-// Coarse-to-fine culling: the cells with the highest values by a quick look, fewer by a closer one, the budget by the
-// final score; with a reader that holds earlier tokens, those of which it lacks most. Equals
-// pipeline/cascade/top_k.py.
+// Coarse-to-fine culling: each stage keeps the units with the highest values, the last one as many as the budget; with
+// a reader that holds earlier tokens, one stage keeps those of which it lacks most. Equals pipeline/cascade/top_k.py.
 //
 // One block. The highest values are found by their bits, eight at a time; of equal values those first in reading order.
+// The fewest that hold a share of all are found bit by bit: a sum for each bit, always added in the same order.
 #include "block.cuh"
 #include "spec/local_channels.h"
+#include "spec/top_k.h"
 
-const int CULLED = 2;  // stages before the one that keeps the budget
-const int STAGES = CULLED + 1;
+const int MOST_STAGES = 5;
 const int BINS = 256;
 
-struct ThreeStage {
+struct Stage {
+    int value;  // enum CellValue
+    int keep;   // units that pass, at least the budget; 0, in the last stage: the budget
+};
+
+struct TopK {
     Conclusion conclusion;
     Token* tokens;
     const float* channels;  // [7][cells]
@@ -20,33 +25,51 @@ struct ThreeStage {
     u32* keys;              // [units]: values as numbers in the same order
     u8* alive;              // [units]: still among the chosen
     Grid grid;
-    int keep[CULLED];   // units, at least the budget
+    Stage stages[MOST_STAGES];
+    int count;          // of stages
     int budget;         // units, unless the frame has its own
     int stream_memory;  // 1: the reader holds earlier tokens
     float enough;       // of `kept`, up to which nothing is lacking
+    double share;       // of the total value, which the fewest units are to hold; 0: as many as pass a stage
+    double nearly;      // from this part of the share on it counts as held
 };
 
-// What stage `stage` knows of a cell.
-__device__ inline float cell_value(const ThreeStage& p, int stage, int cell)
+// Detail that a level below TOP_LEVEL adds to the next coarser one, up to 1.
+__device__ inline float detail_of(const TopK& p, int level, int cell)
 {
     int cells = p.grid.rows * p.grid.columns;
-    if (stage == 0) return p.channels[SALIENCY * cells + cell] + p.channels[MOTION * cells + cell];
-    if (stage == 1) return p.scores[cell];
-    float detail = sqrtf(fmaxf(p.errors[cell], 0.0f) / 256.0f) / 4.0f;
-    return p.scores[cell] * (0.5f + 0.5f * fminf(detail, 1.0f));
+    float error = p.errors[level * cells + cell];
+    if (level) error -= p.errors[(level - 1) * cells + cell];
+    return fminf(sqrtf(fmaxf(error, 0.0f) / 256.0f) / 4.0f, 1.0f);
+}
+
+__device__ inline float detailed(const TopK& p, int level, int cell)
+{
+    return p.scores[cell] * (0.5f + 0.5f * detail_of(p, level, cell));
+}
+
+// What a stage knows of a cell.
+__device__ inline float cell_value(const TopK& p, int value, int cell)
+{
+    int cells = p.grid.rows * p.grid.columns;
+    if (value == SCORE) return p.scores[cell];
+    if (value == SCORE_DETAIL_1) return detailed(p, 1, cell);
+    if (value == SCORE_DETAIL_0) return detailed(p, 0, cell);
+    float pull = p.channels[SALIENCY * cells + cell] + p.channels[MOTION * cells + cell];
+    return value == COARSE ? pull : pull + detail_of(p, 3, cell);
 }
 
 // The mean over the unit's cells, each column's sum first; what lies beyond the grid is as the nearest cell of it.
-__device__ inline float unit_value(const ThreeStage& p, int stage, int row, int column)
+__device__ inline float unit_value(const TopK& p, int value, int row, int column)
 {
     const Grid& grid = p.grid;
-    if (grid.merge == 1) return cell_value(p, stage, row * grid.columns + column);
+    if (grid.merge == 1) return cell_value(p, value, row * grid.columns + column);
     float sum = 0.0f;
     for (int x = 0; x < grid.merge; x++) {
         float down = 0.0f;
         for (int y = 0; y < grid.merge; y++) {
             int at = min(row * grid.merge + y, grid.rows - 1), across = min(column * grid.merge + x, grid.columns - 1);
-            down += cell_value(p, stage, at * grid.columns + across);
+            down += cell_value(p, value, at * grid.columns + across);
         }
         sum += down;
     }
@@ -63,8 +86,11 @@ __device__ inline u32 key_of(float value)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+// The float of a key, where that is not negative.
+__device__ inline double value_of(u32 key) { return (double)__uint_as_float(key & 0x7fffffffu); }
+
 // The greatest `keep` of the living units stay alive. Every thread looks after its own stretch of units.
-__device__ inline void cull(const ThreeStage& p, int first, int end, int keep, int* partial)
+__device__ inline void cull(const TopK& p, int first, int end, int keep, int* partial)
 {
     __shared__ int histogram[BINS];
     __shared__ u32 prefix;
@@ -101,18 +127,64 @@ __device__ inline void cull(const ThreeStage& p, int first, int end, int keep, i
     __syncthreads();
 }
 
+// The fewest living units that hold the share of the sum of their values, which are not negative; at least one.
+__device__ inline int fewest(const TopK& p, int first, int end, int* partial)
+{
+    __shared__ double sums[WARP];
+    int living = 0;
+    double total = 0.0;
+    for (int i = first; i < end; i++) {
+        if (!p.alive[i]) continue;
+        living++;
+        total += value_of(p.keys[i]);
+    }
+    if (!block_sum(living, partial)) return 0;
+    double wanted = p.share * block_sum(total, sums) * p.nearly;
+    if (!(wanted > 0.0)) return 1;
+    u32 least = 0x80000000u;  // the greatest key for which the units with that key or a greater one hold the share
+    for (u32 bit = 1u << 30; bit; bit >>= 1) {
+        double held = 0.0;
+        for (int i = first; i < end; i++)
+            if (p.alive[i] && p.keys[i] >= (least | bit)) held += value_of(p.keys[i]);
+        if (block_sum(held, sums) >= wanted) least |= bit;
+    }
+    int greater = 0, equal = 0;
+    double held = 0.0;
+    for (int i = first; i < end; i++) {
+        if (!p.alive[i]) continue;
+        greater += p.keys[i] > least;
+        equal += p.keys[i] == least;
+        if (p.keys[i] > least) held += value_of(p.keys[i]);
+    }
+    double lacking = (wanted - block_sum(held, sums)) / value_of(least);
+    return block_sum(greater, partial) + min(max((int)ceil(lacking), 1), block_sum(equal, partial));
+}
+
+// Those that pass a stage stay alive. `keep`: units, at least the budget; 0: as many as the budget.
+__device__ inline void pass(const TopK& p, int first, int end, int keep, int budget, int* partial)
+{
+    int most = max(keep, budget);
+    if (p.share > 0.0) {
+        int least = fewest(p, first, end, partial);
+        most = keep ? max(least, budget) : min(least, budget);
+    }
+    cull(p, first, end, most, partial);
+}
+
 // Coarse to fine: what each stage finds highest.
-__device__ inline void cull_by_score(const ThreeStage& p, int first, int end, int budget, int* partial)
+__device__ inline void cull_by_score(const TopK& p, int first, int end, int budget, int* partial)
 {
     int columns = units_across(p.grid);
-    for (int stage = 0; stage < STAGES; stage++) {
-        for (int i = first; i < end; i++) p.keys[i] = key_of(unit_value(p, stage, i / columns, i % columns));
-        cull(p, first, end, stage < CULLED ? max(p.keep[stage], budget) : budget, partial);
+    for (int stage = 0; stage < p.count; stage++) {
+        int value = p.stages[stage].value;
+        for (int i = first; i < end; i++)
+            if (p.alive[i]) p.keys[i] = key_of(unit_value(p, value, i / columns, i % columns));
+        pass(p, first, end, p.stages[stage].keep, budget, partial);
     }
 }
 
 // The units of which the reader lacks most.
-__device__ inline void cull_by_error(const ThreeStage& p, int first, int end, int budget, int* partial)
+__device__ inline void cull_by_error(const TopK& p, int first, int end, int budget, int* partial)
 {
     int columns = units_across(p.grid);
     for (int i = first; i < end; i++) {
@@ -120,11 +192,11 @@ __device__ inline void cull_by_error(const ThreeStage& p, int first, int end, in
         p.keys[i] = key_of(lost);
         if (!(lost > p.enough)) p.alive[i] = 0;
     }
-    cull(p, first, end, budget, partial);
+    pass(p, first, end, 0, budget, partial);
 }
 
 // The tokens of the chosen units, in reading order. Returns their number.
-__device__ inline int write_tokens(const ThreeStage& p, int first, int end, int* partial)
+__device__ inline int write_tokens(const TopK& p, int first, int end, int* partial)
 {
     const Grid& grid = p.grid;
     int columns = units_across(grid), found = 0;
@@ -135,7 +207,7 @@ __device__ inline int write_tokens(const ThreeStage& p, int first, int end, int*
     return block_sum(found, partial) * grid.merge * grid.merge;
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS) three_stage(const __grid_constant__ ThreeStage p)
+extern "C" __global__ void __launch_bounds__(MOST_THREADS) top_k(const __grid_constant__ TopK p)
 {
     __shared__ int partial[WARP];
     const Grid& grid = p.grid;

@@ -1,4 +1,4 @@
-"""Coarse-to-fine culling: launch of three_stage.cu."""
+"""Coarse-to-fine culling: launch of top_k.cu."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cascade.top_k import COARSE_KEEP, MIDDLE_KEEP
+from foveate.pipeline.cascade import top_k
+from foveate.pipeline.cascade.strategies import strategy
 from foveate.pipeline.settings import Settings
 
 
-class ThreeStage:
+class TopK:
     """Spends the budget; the CPU's is pipeline.cascade.top_k."""
 
     def __init__(
@@ -32,12 +33,14 @@ class ThreeStage:
         stream: Stream,
     ) -> None:
         """``debt`` is None: the budget is fixed. Raises EngineError where the card is full."""
+        chosen = strategy(settings.allocation)
+        assert isinstance(chosen, top_k.TopK)
         each = settings.allocation.merge**2
         grid = grid_of(pixels.geometry, settings.allocation.merge)
         units = units_of(grid)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._parameters = program.parameters(
-            "ThreeStage",
+            "TopK",
             conclusion=conclusion,
             tokens=arrays.tokens,
             channels=pixels.channels,
@@ -47,12 +50,15 @@ class ThreeStage:
             keys=memory.array("keys", (units,), np.uint32, stream),
             alive=memory.array("alive", (units,), np.uint8, stream),
             grid=grid,
-            keep=[COARSE_KEEP // each, MIDDLE_KEEP // each],
+            stages=_padded([(stage.value, stage.keep // each) for stage in chosen.stages], program),
+            count=len(chosen.stages),
             budget=settings.budget // each,
             stream_memory=settings.allocation.memory == "stream",
             enough=settings.allocation.min_gain * each,
+            share=chosen.share or 0,
+            nearly=top_k.NEARLY,
         )
-        self._kernel = program.kernel("three_stage", "MOST_THREADS")
+        self._kernel = program.kernel("top_k", "MOST_THREADS")
 
     def set_top(self, top: int) -> None:
         """Nothing: all tokens have LOD 0."""
@@ -60,3 +66,8 @@ class ThreeStage:
     def enqueue(self, stream: Stream) -> None:
         """From scores to tokens."""
         self._kernel.launch(stream, 1, self._parameters)
+
+
+def _padded(stages: list[tuple[int, int]], program: Program) -> list[tuple[int, int]]:
+    """As many as the struct has room for."""
+    return stages + [(0, 0)] * (program.constants["MOST_STAGES"] - len(stages))
