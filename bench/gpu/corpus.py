@@ -1,8 +1,9 @@
 """``foveate corpus`` on GPUs, by several processes, against bare decoding of the same files by as many:
 
-python -m foveate.bench.gpu.corpus FILE --out gpu_corpus.json
+python -m foveate.bench.gpu.corpus sample_videos/bunny.mp4 --out gpu_corpus.json
 
-On a host with two GPUs, ``--gpus 1 2`` measures one and both.
+The file is encoded once in the size of ``--size``, and its packets are repeated, so that long files cost little. On a
+host with two GPUs, ``--gpus 1 2`` measures one and both.
 """
 
 from __future__ import annotations
@@ -24,60 +25,61 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.gpu import bare
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.speed.paced import camera_clip
 from foveate.cuda.driver.device import Device
 from foveate.pipeline.settings_errors import check_count
 
-_REPEATS: Final = 3
-_BARE: Final = """
-import sys
-from pathlib import Path
-from foveate.bench.gpu.files import decode_bare
-print(sum(decode_bare(Path(name)) for name in sys.argv[1:]))
-"""
+_FRAMES: Final = 300  # that are encoded
+_RATE: Final = 30
 
 
 def gpu_corpus(
-    file: Annotated[Positional[str], arg(metavar="FILE", help="A video that the hardware decodes.")],
+    file: Annotated[Positional[str], arg(metavar="FILE", help="What is seen; it is scaled and encoded anew.")],
     out: Out = None,
-    times: Annotated[int, arg(metavar="N", help="Each file of the corpus plays it this often.")] = 30,
+    size: Annotated[str, arg(metavar="WxH", help="Of the pictures.")] = "1920x1080",
+    times: Annotated[int, arg(metavar="N", help="Each file of the corpus plays 300 frames this often.")] = 15,
     files: Annotated[int, arg(metavar="N", help="How many files, for each GPU.")] = 16,
     workers: Annotated[int, arg(metavar="N", help="Processes for each GPU.")] = 4,
+    repeats: Annotated[int, arg(metavar="N", help="Runs of each kind, in turns; the median counts.")] = 3,
     gpus: Annotated[tuple[int, ...], arg(metavar="N ...", help="How many GPUs.")] = (1,),
 ) -> None:
     """Compare a corpus with bare decoding in the same run: whole commands, from their start to their end."""
-    for name, value in {"times": times, "files": files, "workers": workers}.items():
+    for name, value in {"times": times, "files": files, "workers": workers, "repeats": repeats}.items():
         check_count(name, value, 1, 10_000)
     check_folders(out=out)
     with Device() as device:
         record: dict[str, Any] = {**origin(), "command": "gpu_corpus", "card": device.name, "cases": []}
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
-        clip = Path(folder) / "clip.mp4"
-        frames = looped(Path(file), clip, times)
-        record["first_s"] = _first(Path(file), Path(folder) / "first", frames // times)
-        record |= {"clip": clip_record(Clip(Path(file).stem, Path(file)), frames // times), "times": times}
+        short, clip = Path(folder) / "short.mp4", Path(folder) / "clip.mp4"
+        width, height = map(int, size.split("x"))
+        camera_clip(Path(file), short, (width, height), _FRAMES, _RATE)
+        frames = looped(short, clip, times)
+        record["first_s"] = _first(short, Path(folder) / "first")
+        record |= {"clip": clip_record(Clip(Path(file).stem, short), _FRAMES), "times": times}
         for count in gpus:
-            record["cases"].append(_case(clip, frames, count, count * files, count * workers))
+            record["cases"].append(_case(clip, frames, count, count * files, count * workers, repeats))
     hand_out(record, out)
 
 
-def _first(file: Path, place: Path, frames: int) -> float:
+def _first(file: Path, place: Path) -> float:
     """Seconds of the command for one short file, which on a new machine compiles the kernels for all later ones."""
     videos = place / "videos"
     videos.mkdir(parents=True)
     shutil.copy(file, videos)
-    return _corpus(videos, place / "store", frames, 1, 1)
+    return _corpus(videos, place / "store", _FRAMES, 1, 1)
 
 
-def _case(clip: Path, frames: int, gpus: int, files: int, workers: int) -> dict[str, Any]:
+def _case(clip: Path, frames: int, gpus: int, files: int, workers: int, repeats: int) -> dict[str, Any]:
     place = clip.parent / f"{gpus}-gpus"
     videos = place / "videos"
     videos.mkdir(parents=True)
     for number in range(files):
         os.link(clip, videos / f"{number:03d}.mp4")
     decodes, corpora = [], []
-    for repeat in range(_REPEATS):
+    for repeat in range(repeats):
         decodes.append(_bare(sorted(videos.iterdir()), frames, gpus, workers))
         corpora.append(_corpus(videos, place / str(repeat), frames, gpus, workers))
     decode, corpus = median(decodes), median(corpora)
@@ -104,7 +106,7 @@ def _bare(videos: Sequence[Path], frames: int, gpus: int, workers: int) -> float
     begin = time.perf_counter()
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", _BARE, *map(str, videos[number::workers])],
+            [sys.executable, "-m", bare.__name__, *map(str, videos[number::workers])],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "CUDA_VISIBLE_DEVICES": str(number % gpus)},

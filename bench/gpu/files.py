@@ -17,6 +17,7 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.gpu.bare import decode_bare
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.cuda.driver.device import Device
@@ -43,7 +44,7 @@ def gpu_files(
             record: dict[str, Any] = {**origin(), "command": "gpu_files", "card": device.name, "cases": []}
             record["clip"] = clip_record(Clip(Path(file).stem, Path(file)), frames[1] // times)
             record |= {"times": times, "together": together}
-            decode_bare(clips[_AT_ONCE])  # warms up, as the pipeline's first run does
+            decode_bare(str(clips[_AT_ONCE]))  # warms up, as the pipeline's first run does
             for level in levels:
                 for count, clip in clips.items():
                     case = _case(clip, frames[count], count, level)
@@ -73,7 +74,7 @@ def _case(clip: Path, frames: int, count: int, level: int) -> dict[str, Any]:
     _timed(select, 1, frames)  # compiles and loads the kernels
     decodes, pipelines = [], []
     for _ in range(_REPEATS):
-        decodes.append(_timed(lambda: decode_bare(clip), count, frames))
+        decodes.append(_timed(lambda: decode_bare(str(clip)), count, frames))
         pipelines.append(_timed(select, count, frames))
     decode, pipeline = sorted(decodes)[_REPEATS // 2], sorted(pipelines)[_REPEATS // 2]
     return {
@@ -116,15 +117,6 @@ def _timed(call: Callable[[], int], count: int, frames: int) -> float:
     if seen != [frames] * count:
         raise RedCheckError(f"{count} runs over {frames} frames gave {seen}")
     return seconds
-
-
-def decode_bare(clip: Path) -> int:
-    """Decode by the hardware into device memory, and count the frames."""
-    import PyNvVideoCodec as nvc  # noqa: N813
-
-    demuxer = nvc.CreateDemuxer(filename=str(clip))
-    decoder = nvc.CreateDecoder(gpuid=0, codec=demuxer.GetNvCodecId(), usedevicememory=True)
-    return sum(len(decoder.Decode(packet)) for packet in demuxer)
 
 
 if __name__ == "__main__":

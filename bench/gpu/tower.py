@@ -19,7 +19,7 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.gpu.files import decode_bare
+from foveate.bench.gpu.bare import decode_bare
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.pipeline.selection import Selection
@@ -60,7 +60,7 @@ def gpu_tower(
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clip = Path(folder) / "looped.mp4"
         frames = looped(Path(file), clip, _TIMES)
-        decode_bare(clip)
+        decode_bare(str(clip))
         whole = _whole(tower, every, clip, frames)
         fps = {name: _chosen(tower, each, clip, frames) for name, each in (("graph", graph), ("compiled", compiled))}
     record |= {"frames": frames, "fps_4096": whole, "fps_288": fps}

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 from types import ModuleType
 from typing import Any, Final
 
+from foveate.cuda.decode.limits import LIBRARY, capabilities
 from foveate.cuda.decode.pictures import Picture, PictureCopies
 from foveate.cuda.driver.device import Device, gpu_problem
 from foveate.cuda.driver.graph import no_capture
 from foveate.pipeline.extras import install_command
 
-_LIBRARIES: Final = ("libnvcuvid.so.1", "libnvidia-encode.so.1")  # the second is loaded even for decoding
+_LIBRARIES: Final = (LIBRARY, "libnvidia-encode.so.1")  # the second is loaded even for decoding
 _CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9"}
 """PyAV's decoders, and the hardware's names of what they decode. AV1 is not proven: the cards at hand lack it."""
 _DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
@@ -53,34 +52,6 @@ def library_problem() -> str | None:
     except ImportError as error:
         return f"PyNvVideoCodec cannot be imported ({error}): {install_command('cuda')}"
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Sizes in pixels that the hardware decodes."""
-
-    min_width: int
-    min_height: int
-    max_width: int
-    max_height: int
-
-
-@cache
-def capabilities(gpu: int, codec: str, depth: int) -> Limits | None:
-    """What the hardware can do with 4:2:0 video of a codec; None: nothing. ``library_problem`` must be None."""
-    nvc = _library()
-    try:
-        told = nvc.GetDecoderCaps(
-            gpuid=gpu,
-            codec=getattr(nvc.cudaVideoCodec, codec),
-            chromaformat=nvc.cudaVideoChromaFormat(1),
-            bitdepth=depth,
-        )
-    except (RuntimeError, nvc.PyNvVCException):
-        return None
-    if not told["supported"]:
-        return None
-    return Limits(told["width_min"], told["height_min"], told["width_max"], told["height_max"])
 
 
 def report() -> dict[str, Any]:

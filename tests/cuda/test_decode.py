@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foveate.cuda.decode import nvdec
+from foveate.cuda.decode.limits import Limits, capabilities
 from foveate.cuda.decode.source import DeviceSource, on_device
 from foveate.cuda.driver.device import Device
 from foveate.pipeline.frames import Damage, Frame
@@ -156,7 +157,7 @@ def test_a_size_beyond_the_hardwares_is_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(nvdec, "gpu_problem", lambda: None)
     monkeypatch.setattr(nvdec, "library_problem", lambda: None)
     monkeypatch.setattr(nvdec, "Device", Held)
-    monkeypatch.setattr(nvdec, "capabilities", lambda *_: nvdec.Limits(48, 16, 4096, 4096))
+    monkeypatch.setattr(nvdec, "capabilities", lambda *_: Limits(48, 16, 4096, 4096))
     told = nvdec.codec_problem("h264", "yuv420p", 32, 480)
     assert told == "this GPU decodes h264 from 48x16 to 4096x4096 pixels, and the video has 32x480"
     assert nvdec.codec_problem("h264", "yuv420p", 48, 16) is None
@@ -172,3 +173,15 @@ def test_a_fall_back_warns_once_and_is_noted(samples: Path, caplog: pytest.LogCa
     assert not isinstance(same, DeviceSource)
     assert len(caplog.records) == 1
     source.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("codec", ["H264", "HEVC", "VP9"])
+@pytest.mark.parametrize("depth", [8, 10])
+def test_limits_are_those_that_pynvvideocodec_tells(codec: str, depth: int) -> None:
+    nvc = pytest.importorskip("PyNvVideoCodec")
+    kind, chroma = getattr(nvc.cudaVideoCodec, codec), nvc.cudaVideoChromaFormat(1)
+    told = nvc.GetDecoderCaps(gpuid=0, codec=kind, chromaformat=chroma, bitdepth=depth)
+    sizes = (told["width_min"], told["height_min"], told["width_max"], told["height_max"])
+    with Device():
+        assert capabilities(0, codec, depth) == (Limits(*sizes) if told["supported"] else None)
