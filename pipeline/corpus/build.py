@@ -9,12 +9,11 @@ from typing import Final, Protocol
 
 from foveate.pipeline.corpus.crew import Crew, Executor, WorkerLostError
 from foveate.pipeline.corpus.fork_server import ForkServer
-from foveate.pipeline.corpus.jobs import Job, Outcome, Task, jobs_of, segments_of, shard_of
+from foveate.pipeline.corpus.jobs import ENDING, Job, Outcome, Task, jobs_of, segments_of, shard_of
 from foveate.pipeline.corpus.ledger import Ledger
 from foveate.pipeline.corpus.names import Input
 from foveate.pipeline.corpus.processes import ProcessExecutor
 from foveate.pipeline.corpus.store import open_store
-from foveate.pipeline.corpus.work import ENDING, Workplace
 from foveate.pipeline.errors import EngineError
 from foveate.pipeline.plan import plan_stream
 from foveate.pipeline.sinks.parquet import require_pyarrow
@@ -116,6 +115,8 @@ def _executor(task: Task, manner: Manner, server: ForkServer | None) -> Abstract
 
 def _work(jobs: Sequence[Job], building: Building, executor: Executor | None, task: Task, manner: Manner) -> None:
     if executor is None:
+        from foveate.pipeline.corpus.work import Workplace  # which imports all that a stream needs
+
         _work_here(list(jobs), building, Workplace(task).attempt)
         return
     workers = executor.room() if manner.workers is None else manner.workers

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from foveate.pipeline.corpus.jobs import Job, Outcome
-from foveate.pipeline.corpus.work import failed
+from foveate.pipeline.corpus.jobs import Job, Outcome, failed
 
 _TRIES: Final = 2  # of a job whose worker dies: it may have been killed from outside
 _FALSE_STARTS: Final = 3  # workers in a row that end before their first job

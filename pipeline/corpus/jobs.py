@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from foveate.pipeline.corpus.names import Input
+from foveate.pipeline.errors import EngineError, SettingsError, SinkError
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources.address import is_network, shown
 from foveate.pipeline.sources.schemes import local
@@ -18,6 +19,8 @@ from foveate.pipeline.sources.schemes import local
 Kind = Literal["parquet", "webdataset"]
 State = Literal["done", "failed", "stop"]
 """``stop``: what is wrong is not the video's, so that no other job could be done either."""
+ENDING: Final = (SettingsError, EngineError, SinkError)
+"""What is not wrong with a video: no other job could be done either."""
 
 _KEY_LENGTH: Final = 60  # characters of a video's name in a key
 _HASH_LENGTH: Final = 10  # hexadecimal digits behind it
@@ -97,6 +100,11 @@ class Outcome:
         """What the ledger holds of it: nothing that differs from run to run."""
         left_out = ("state", "error", "segments") + (() if self.state == "failed" else ("reason",))
         return {name: value for name, value in asdict(self).items() if name not in left_out}
+
+
+def failed(job: Job, reason: str) -> Outcome:
+    """The outcome of a job that failed."""
+    return Outcome(job.key, job.video, job.segment, "failed", " ".join(reason.split()))
 
 
 def jobs_of(inputs: Sequence[Input], segment: float | None) -> list[Job]:

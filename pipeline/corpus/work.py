@@ -10,11 +10,11 @@ from contextlib import closing
 from typing import Final
 
 from foveate.pipeline.corpus.frame_files import FrameFile
-from foveate.pipeline.corpus.jobs import Job, Outcome, Task
+from foveate.pipeline.corpus.jobs import ENDING, Job, Outcome, Task, failed
 from foveate.pipeline.corpus.ledger import FRAMES, Ledger
 from foveate.pipeline.corpus.segments import Portion, portion_of
 from foveate.pipeline.corpus.store import open_store
-from foveate.pipeline.errors import EngineError, FoveateError, SettingsError, SinkError, one_line
+from foveate.pipeline.errors import FoveateError, one_line
 from foveate.pipeline.live.target import refuse_live
 from foveate.pipeline.sources import length_of
 from foveate.pipeline.sources.address import Named, is_network, shown
@@ -24,8 +24,6 @@ from foveate.pipeline.sources.schemes import SCHEMES, scheme_of
 from foveate.pipeline.stream import open_stream
 
 _LOG: Final = logging.getLogger("foveate")
-ENDING: Final = (SettingsError, EngineError, SinkError)
-"""What is not wrong with a video: no other job could be done either."""
 _MOST_SEGMENTS: Final = 99_999
 
 
@@ -103,8 +101,3 @@ def source_of(job: Job) -> Iterator[str]:
             return
         kept.enter_context(closing(Named(job.address, job.shown)))
         yield job.address
-
-
-def failed(job: Job, reason: str) -> Outcome:
-    """The outcome of a job that failed."""
-    return Outcome(job.key, job.video, job.segment, "failed", " ".join(reason.split()))
