@@ -120,16 +120,21 @@ def found(true: Sequence[str], text: str) -> int:
     return (Counter(true) & Counter(re.findall(r"[a-z]+", text.lower()))).total()
 
 
-def reader() -> Read:
-    """The OCR model that the package rapidocr holds. Raises EngineError where it is missing."""
+def reader(smallest: int | None = None, finds: bool = True) -> Read:
+    """The OCR model that the package rapidocr holds. Raises EngineError where it is missing.
+
+    ``smallest``: pixels to which it enlarges the shorter side of a picture at least, to find lines; None: its own
+    choice. Without ``finds``, the picture is one line.
+    """
     try:
         from rapidocr import RapidOCR
     except ImportError as error:
         raise EngineError(f"words are read by rapidocr: {install_command('ocr')} ({error})") from None
-    engine = RapidOCR(params={"Global.log_level": "critical"})
+    limit = {} if smallest is None else {"Det.limit_side_len": smallest}
+    engine = RapidOCR(params={"Global.log_level": "critical", **limit})
 
     def read(rgb: Plane) -> str:
-        return " ".join(getattr(engine(rgb[..., ::-1].copy(), use_cls=False), "txts", None) or ())
+        return " ".join(getattr(engine(rgb[..., ::-1].copy(), use_det=finds, use_cls=False), "txts", None) or ())
 
     return read
 

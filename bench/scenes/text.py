@@ -19,7 +19,7 @@ Written = tuple[Rgb, tuple[str, ...]]  # a frame, and the words that are wholly 
 WIDTH, HEIGHT = 960, 540
 SEED: Final = 11
 _HELD = 20  # frames for which a slide or a caption stays
-_VOCABULARY: Final = """
+VOCABULARY: Final = """
 anchor basket bridge candle carbon circle copper corner cotton desert dinner double engine fabric figure
 flower forest garden gentle golden hammer harbor island jacket kettle ladder leather letter magnet marble
 market meadow mirror morning motion needle number orange packet pencil pepper pillow planet pocket purple
@@ -98,7 +98,7 @@ def street(frames: int, seed: int = SEED) -> Iterator[Written]:
         left, top, size = 20 + place % 6 * 175, 20 + place // 6 * 130, 18 + place % 5 * 4
         page[1].rectangle((left - 8, top - 6, left + 150, top + size + 12), fill=("white", "yellow", "navy")[place % 3])
         words = _line(page, draw.take(1), left, top, size, ("black", "black", "white")[place % 3])
-        boards.append((left, left + round(page[1].textlength(words[0], _font(size))), words))
+        boards.append((left, left + round(page[1].textlength(words[0], font(size))), words))
     picture = np.asarray(page[0])
     for index in range(frames):
         told = [words for left, right, words in boards if index <= left and right <= index + WIDTH]
@@ -119,7 +119,7 @@ class _Words:
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
-        self._known = _VOCABULARY.split()
+        self._known = VOCABULARY.split()
 
     def take(self, count: int) -> list[str]:
         return [self._known[place] for place in self._generator.integers(0, len(self._known), count)]
@@ -140,11 +140,11 @@ def _drawing(picture: Rgb) -> _Page:
 
 
 def _line(page: _Page, words: list[str], left: int, top: int, size: int, colour: _Colour) -> tuple[str, ...]:
-    page[1].text((left, top), " ".join(words), fill=colour, font=_font(size))
+    page[1].text((left, top), " ".join(words), fill=colour, font=font(size))
     return tuple(words)
 
 
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     """Pillow's own font, of so many pixels."""
     from PIL import ImageFont
 
