@@ -13,6 +13,7 @@ from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
 from foveate.pipeline.attributes.background import LEARNING_FRAMES, PANS, STEP
 from foveate.pipeline.native.background import BACKGROUND_LEVEL
+from foveate.pipeline.spec.light import MOMENTS
 
 
 class BackgroundModel:
@@ -27,8 +28,9 @@ class BackgroundModel:
         self.maps = memory.array("frame difference and foreground", (2, *grid), np.float32, stream)
         program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
         self._update = program.kernel("update_background")
+        self._light = program.kernel("without_light", "LIGHT_THREADS")
         self._reset = program.kernel("reset_background", "RESET_THREADS")
-        self._tiles = pixels.written.nbytes
+        self._tiles, self._blocks = pixels.written.nbytes, -(-grid[0] * grid[1] // self._light.threads)
         self._parameters = program.parameters(
             "Background",
             frame=pixels.frame,
@@ -37,7 +39,9 @@ class BackgroundModel:
             last=[last.part(plane) for plane in range(3)],
             background=[background.part(plane) for plane in range(3)],
             known=memory.array("background known", grid, np.uint8, stream),
+            coloured=memory.array("cells of other chroma", grid, np.uint8, stream),
             last_change=memory.array("last change", grid, np.int32, stream),
+            moments=memory.array("moments of cells", (MOMENTS, *grid), np.int32, stream),
             difference=self.maps.part(0),
             foreground=self.maps.part(1),
             rows=grid[0],
@@ -52,4 +56,5 @@ class BackgroundModel:
         """Compare the tiles that were written in frame ``index`` of the source."""
         self._parameters["index"] = index
         self._update.launch(stream, self._tiles, self._parameters)
+        self._light.launch(stream, self._blocks, self._parameters)
         self._reset.launch(stream, 1, self._parameters)

@@ -15,11 +15,8 @@ class BackgroundModel:
     """Keeps the maps "frame_difference" and "foreground", which queries for what moves read; see BackgroundState."""
 
     def __init__(self, geometry: Geometry) -> None:
-        planes = np.zeros((2, 3, *geometry.level(BACKGROUND_LEVEL)), np.uint8)
-        maps = np.zeros((2, *geometry.grid), np.float32)
-        known, last_change = np.zeros(geometry.grid, np.bool_), np.zeros(geometry.grid, np.int32)
         self._geometry = geometry
-        self._state = BackgroundState(planes[0], planes[1], known, last_change, maps[0], maps[1])
+        self._state = BackgroundState.of(geometry)
 
     def update(self, levels: Levels, written: Mask, index: int, new_scene: bool) -> None:
         """Compare the tiles written in frame ``index``. A scene cut, or a camera that pans, resets the background."""

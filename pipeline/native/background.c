@@ -1,20 +1,30 @@
-/* Background model: frame differences and a learned static background, per cell. */
+/* Background model: frame differences and a learned static background, per cell. What a change of the light explains
+   is no difference; see light.h. */
 
+#include <string.h>
+
+#include "light.h"
 #include "native.h"
 #include "spec/attributes.h"
 
 enum {
     SIDE = CELL >> BACKGROUND_LEVEL,
     SAMPLES = SIDE * SIDE,
-    PART = 64 /* cells processed together, by vector instructions */
+    PART = 64, /* cells processed together, by vector instructions */
+    WIDE = PART + 2 * WINDOW_REACH
 };
+
+/* Bits of ``coloured``: chroma differs from the previous frame, from the background. */
+enum { FROM_LAST = 1, FROM_LEARNED = 2 };
 
 typedef struct {
     const float *now[3];    /* luma, Cb, Cr of BACKGROUND_LEVEL, in 8-bit units */
     uint8_t *last[3];       /* the previous frame, rounded */
-    uint8_t *background[3]; /* valid where ``known`` is set */
+    uint8_t *background[3]; /* the previous frame where ``known`` is not set */
     uint8_t *known;         /* [grid]: the cell's background has been learned */
+    uint8_t *coloured;      /* [grid] */
     int32_t *last_change;   /* [grid]: the frame in which the cell last changed */
+    int32_t *moments;       /* [MOMENTS][grid] */
     float *difference;      /* [grid]: share of the samples that differ from the previous frame */
     float *foreground;      /* [grid]: share that differs from the background; -1 where that is unknown */
     int32_t rows, columns;  /* of the Grid */
@@ -23,17 +33,26 @@ typedef struct {
     int32_t step;            /* largest difference, in 8-bit units, that counts as no change */
 } Background;
 
+/* What a run of cells shows, by column of samples. */
+typedef struct {
+    uint8_t difference[PART * SIDE], foreground[PART * SIDE]; /* samples that differ */
+    uint8_t recoloured[PART * SIDE], tinted[PART * SIDE];     /* whether the chroma of any differs */
+    uint8_t before[SIDE][PART * SIDE];                        /* luma of the previous frame */
+} Columns;
+
 INLINE uint8_t rounded(float value) { return (uint8_t)(int32_t)(value + 0.5f); } /* of a mean of bytes */
 
 INLINE uint8_t differ(uint8_t a, uint8_t b, uint8_t step) { return (uint8_t)(a > b ? a - b : b - a) > step; }
 
-/* One row of samples from ``at`` on. Where ``learns`` is set, the previous sample becomes background. ``difference``
-   and ``foreground`` count the samples that differ, by column. */
-INLINE void compare_row(const Background *b, int64_t at, int32_t samples, const uint8_t *learns, uint8_t *difference,
-                        uint8_t *foreground)
+/* Row ``y`` of the cells, samples from ``at`` on. Where ``learns`` is set, the previous sample becomes background. */
+INLINE void compare_row(const Background *b, int32_t y, int64_t at, int32_t samples, const uint8_t *learns,
+                        Columns *sums)
 {
-    uint8_t other[PART * SIDE] = {0}, away[PART * SIDE] = {0}, step = (uint8_t)least(b->step, 255);
-    for (int32_t plane = 0; plane < 3; plane++) {
+    uint8_t other[PART * SIDE], away[PART * SIDE], step = (uint8_t)least(b->step, 255);
+    memset(other, 0, (size_t)samples);
+    memset(away, 0, (size_t)samples);
+    memcpy(sums->before[y], b->last[0] + at, (size_t)samples);
+    for (int32_t plane = 2; plane >= 0; plane--) {
         const float *picture = b->now[plane] + at;
         uint8_t *restrict last = b->last[plane] + at, *restrict background = b->background[plane] + at;
         for (int32_t x = 0; x < samples; x++) {
@@ -43,10 +62,62 @@ INLINE void compare_row(const Background *b, int64_t at, int32_t samples, const 
             background[x] = kept;
             last[x] = now;
         }
+        for (int32_t x = 0; plane == 1 && x < samples; x++) { /* both planes of chroma are compared */
+            sums->recoloured[x] |= other[x];
+            sums->tinted[x] |= away[x];
+        }
     }
     for (int32_t x = 0; x < samples; x++) {
-        difference[x] += other[x];
-        foreground[x] += away[x];
+        sums->difference[x] += other[x];
+        sums->foreground[x] += away[x];
+    }
+}
+
+/* What differs in each of a run of cells, from ``first`` on. */
+INLINE void count_cells(const Background *b, int64_t first, int32_t cells, const Columns *sums)
+{
+    for (int32_t cell = 0; cell < cells; cell++) {
+        int32_t changed = 0, differing = 0, recoloured = 0, tinted = 0;
+        for (int32_t x = cell * SIDE; x < (cell + 1) * SIDE; x++) {
+            changed += sums->difference[x];
+            differing += sums->foreground[x];
+            recoloured |= sums->recoloured[x];
+            tinted |= sums->tinted[x];
+        }
+        b->coloured[first + cell] = (uint8_t)(recoloured * FROM_LAST | tinted * FROM_LEARNED);
+        b->difference[first + cell] = (float)changed / SAMPLES;
+        b->foreground[first + cell] = b->known[first + cell] ? (float)differing / SAMPLES : -1.0f;
+    }
+}
+
+/* The new moments of a run of cells whose first sample is ``at``; ``learns``, by column of samples. */
+INLINE void sum_cells(const Background *b, int64_t first, int64_t at, int32_t cells, const uint8_t *learns,
+                      const Columns *sums)
+{
+    int64_t all = (int64_t)b->rows * b->columns, width = (int64_t)b->columns * SIDE;
+    int32_t sum[PART * SIDE], squares[PART * SIDE], lasts[PART * SIDE], learned[PART * SIDE];
+    const uint8_t *now = b->last[0] + at, *background = b->background[0] + at;
+    for (int32_t x = 0; x < cells * SIDE; x++) {
+        sum[x] = squares[x] = lasts[x] = learned[x] = 0;
+        for (int32_t y = 0; y < SIDE; y++) {
+            int32_t value = now[y * width + x];
+            sum[x] += value;
+            squares[x] += value * value;
+            lasts[x] += value * sums->before[y][x];
+            learned[x] += value * background[y * width + x];
+        }
+    }
+    int32_t *moments = b->moments + first;
+    for (int32_t cell = 0; cell < cells; cell++) {
+        int32_t x = cell * SIDE, old = moments[NOW * all + cell], old_squares = moments[NOW_SQUARES * all + cell];
+        moments[LAST * all + cell] = old;
+        moments[LAST_SQUARES * all + cell] = old_squares;
+        moments[LEARNED * all + cell] = learns[x] ? old : moments[LEARNED * all + cell];
+        moments[LEARNED_SQUARES * all + cell] = learns[x] ? old_squares : moments[LEARNED_SQUARES * all + cell];
+        moments[NOW * all + cell] = sum[x] + sum[x + 1] + sum[x + 2] + sum[x + 3];
+        moments[NOW_SQUARES * all + cell] = squares[x] + squares[x + 1] + squares[x + 2] + squares[x + 3];
+        moments[NOW_LAST * all + cell] = lasts[x] + lasts[x + 1] + lasts[x + 2] + lasts[x + 3];
+        moments[NOW_LEARNED * all + cell] = learned[x] + learned[x + 1] + learned[x + 2] + learned[x + 3];
     }
 }
 
@@ -54,37 +125,118 @@ INLINE void compare_row(const Background *b, int64_t at, int32_t samples, const 
 INLINE void compare(const Background *b, int32_t row, int32_t column, int32_t cells)
 {
     int64_t first = (int64_t)row * b->columns + column, width = (int64_t)b->columns * SIDE;
-    uint8_t learns[PART * SIDE], difference[PART * SIDE] = {0}, foreground[PART * SIDE] = {0};
-    for (int32_t x = 0; x < cells * SIDE; x++)
-        learns[x] = b->frame - b->last_change[first + x / SIDE] > b->learning_frames;
-    for (int32_t y = 0; y < SIDE; y++) {
-        int64_t at = (row * SIDE + y) * width + column * SIDE;
-        compare_row(b, at, cells * SIDE, learns, difference, foreground);
-    }
+    int64_t at = row * SIDE * width + column * SIDE;
+    size_t samples = (size_t)cells * SIDE;
+    uint8_t learns[PART * SIDE];
+    Columns sums;
     for (int32_t cell = 0; cell < cells; cell++) {
-        int32_t changed = 0, differing = 0;
-        for (int32_t x = cell * SIDE; x < (cell + 1) * SIDE; x++) {
-            changed += difference[x];
-            differing += foreground[x];
-        }
-        b->known[first + cell] |= learns[cell * SIDE];
-        if (changed) b->last_change[first + cell] = b->frame;
-        b->difference[first + cell] = (float)changed / SAMPLES;
-        b->foreground[first + cell] = b->known[first + cell] ? (float)differing / SAMPLES : -1.0f;
+        uint8_t rests = b->frame - b->last_change[first + cell] > b->learning_frames;
+        memset(learns + cell * SIDE, rests | !b->known[first + cell], SIDE);
+        b->known[first + cell] |= rests;
     }
+    memset(sums.difference, 0, samples);
+    memset(sums.foreground, 0, samples);
+    memset(sums.recoloured, 0, samples);
+    memset(sums.tinted, 0, samples);
+    for (int32_t y = 0; y < SIDE; y++) compare_row(b, y, at + y * width, cells * SIDE, learns, &sums);
+    count_cells(b, first, cells, &sums);
+    sum_cells(b, first, at, cells, learns, &sums);
+}
+
+/* The moments of cells that stay as they are: the previous frame is this one. */
+INLINE void keep(const Background *b, int64_t first, int32_t cells)
+{
+    int64_t all = (int64_t)b->rows * b->columns;
+    int32_t *moments = b->moments + first;
+    for (int32_t cell = 0; cell < cells; cell++) {
+        int32_t now = moments[NOW * all + cell], squares = moments[NOW_SQUARES * all + cell];
+        moments[LAST * all + cell] = now;
+        moments[LAST_SQUARES * all + cell] = moments[NOW_LAST * all + cell] = squares;
+        if (b->known[first + cell]) continue;
+        moments[LEARNED * all + cell] = now;
+        moments[LEARNED_SQUARES * all + cell] = moments[NOW_LEARNED * all + cell] = squares;
+    }
+}
+
+/* The moments over the window around each of ``cells`` cells, at most PART, from ``column`` on. */
+INLINE void sum_windows(const Background *b, int32_t row, int32_t column, int32_t cells, int32_t sums[MOMENTS][PART])
+{
+    int64_t all = (int64_t)b->rows * b->columns;
+    int32_t left = greatest(column - WINDOW_REACH, 0), right = least(column + cells + WINDOW_REACH, b->columns);
+    int32_t top = greatest(row - WINDOW_REACH, 0), bottom = least(row + WINDOW_REACH + 1, b->rows);
+    for (int32_t moment = 0; moment < MOMENTS; moment++) {
+        int32_t tall[WIDE] = {0}, *inside = tall + left - column + WINDOW_REACH;
+        for (int32_t y = top; y < bottom; y++) {
+            const int32_t *cell = b->moments + moment * all + (int64_t)y * b->columns + left;
+            for (int32_t x = 0; x < right - left; x++) inside[x] += cell[x];
+        }
+        for (int32_t x = 0; x < cells; x++) sums[moment][x] = tall[x] + tall[x + 1] + tall[x + 2];
+    }
+}
+
+/* Take the changes that light explains out of a run of cells. */
+INLINE void without_light(const Background *b, int32_t row, int32_t column, int32_t cells)
+{
+    int32_t m[MOMENTS][PART], counts[PART];
+    int64_t first = (int64_t)row * b->columns + column;
+    int32_t tall = least(row + WINDOW_REACH + 1, b->rows) - greatest(row - WINDOW_REACH, 0);
+    sum_windows(b, row, column, cells, m);
+    for (int32_t x = 0; x < cells; x++) {
+        int32_t at = column + x;
+        counts[x] = SAMPLES * tall * (least(at + WINDOW_REACH + 1, b->columns) - greatest(at - WINDOW_REACH, 0));
+    }
+    for (int32_t x = 0; x < cells; x++) {
+        Pair last = {counts[x], m[NOW][x], m[NOW_SQUARES][x], m[LAST][x], m[LAST_SQUARES][x], m[NOW_LAST][x]};
+        Pair learned = {counts[x],        m[NOW][x], m[NOW_SQUARES][x], m[LEARNED][x], m[LEARNED_SQUARES][x],
+                        m[NOW_LEARNED][x]};
+        uint8_t coloured = b->coloured[first + x];
+        int32_t by_light = is_light(last) & !(coloured & FROM_LAST);
+        int32_t lit = is_light(learned) & !(coloured & FROM_LEARNED);
+        float difference = b->difference[first + x], foreground = b->foreground[first + x];
+        b->difference[first + x] = by_light ? 0.0f : difference;
+        b->foreground[first + x] = lit && foreground > 0.0f ? 0.0f : foreground;
+    }
+}
+
+/* Take the changes of the light out of a run of cells, and note which cells changed. */
+INLINE void settle(const Background *b, int32_t row, int32_t column, int32_t cells)
+{
+    int64_t first = (int64_t)row * b->columns + column;
+    float *difference = b->difference + first, *foreground = b->foreground + first;
+    int32_t any = 0;
+    for (int32_t x = 0; x < cells; x++) any |= (difference[x] > 0.0f) | (foreground[x] > 0.0f);
+    if (!any) return;
+    without_light(b, row, column, cells);
+    for (int32_t x = 0; x < cells; x++)
+        if (difference[x] > 0.0f) b->last_change[first + x] = b->frame;
+}
+
+/* The end of the run of at most PART cells from ``column`` on whose tiles are all written, or all not. */
+INLINE int32_t run_end(const uint8_t *tiles, int32_t column, int32_t columns)
+{
+    int32_t end = column;
+    while (end < least(column + PART, columns) && tiles[end / CELLS_PER_TILE] == tiles[column / CELLS_PER_TILE]) end++;
+    return end;
 }
 
 /* Compare the cells of the tiles of ``written`` with the previous frame and the background, and update both. */
 FOR_EACH_PROCESSOR
 EXPORT void update_background(const Background *b, const uint8_t *written)
 {
+    int32_t across = b->columns / CELLS_PER_TILE;
     for (int32_t row = 0; row < b->rows; row++) {
-        const uint8_t *tiles = written + row / CELLS_PER_TILE * (b->columns / CELLS_PER_TILE);
-        for (int32_t column = 0; column < b->columns;) {
-            int32_t end = column;
-            while (end < least(column + PART, b->columns) && tiles[end / CELLS_PER_TILE]) end++;
-            if (end > column) compare(b, row, column, end - column);
-            column = greatest(end, column + 1);
+        const uint8_t *tiles = written + row / CELLS_PER_TILE * across;
+        for (int32_t column = 0, end; column < b->columns; column = end) {
+            end = run_end(tiles, column, b->columns);
+            if (tiles[column / CELLS_PER_TILE]) compare(b, row, column, end - column);
+            else keep(b, (int64_t)row * b->columns + column, end - column);
+        }
+    }
+    for (int32_t row = 0; row < b->rows; row++) {
+        const uint8_t *tiles = written + row / CELLS_PER_TILE * across;
+        for (int32_t column = 0, end; column < b->columns; column = end) {
+            end = run_end(tiles, column, b->columns);
+            if (tiles[column / CELLS_PER_TILE]) settle(b, row, column, end - column);
         }
     }
 }

@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
 from foveate.pipeline.spec.attributes import BACKGROUND_LEVEL as BACKGROUND_LEVEL
+from foveate.pipeline.spec.light import MOMENTS
 
 _update_background = kernel("update_background", POINTER, POINTER)
+
+
+_KEPT = "known", "coloured", "last_change", "moments", "difference", "foreground"
 
 
 class _Background(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p * 3) for name in ("now", "last", "background")),
-        *((name, ctypes.c_void_p) for name in ("known", "last_change", "difference", "foreground")),
+        *((name, ctypes.c_void_p) for name in _KEPT),
         *((name, ctypes.c_int32) for name in ("rows", "columns", "frame", "learning_frames", "step")),
     )
 
@@ -30,9 +34,20 @@ class BackgroundState(NamedTuple):
     last: NDArray[np.uint8]  # the previous frame
     background: NDArray[np.uint8]
     known: Mask  # bool[grid]: cells whose background has been learned
-    last_change: NDArray[np.int32]  # [grid]: the frame in which the cell last changed
-    difference: NDArray[np.float32]  # [grid]: share of the cell's samples that differ from the previous frame
-    foreground: NDArray[np.float32]  # [grid]: share that differs from the background; -1 where that is unknown
+    coloured: NDArray[np.uint8]  # [grid]: working memory
+    last_change: NDArray[np.int32]  # [grid]: the frame in which the cell last changed, other than by light
+    moments: NDArray[np.int32]  # [MOMENTS, grid]: sums over each cell, in the order of spec.light.Moment
+    difference: NDArray[np.float32]  # [grid]: share of the cell's samples that differ so from the previous frame
+    foreground: NDArray[np.float32]  # [grid]: share that differs so from the background; -1 where that is unknown
+
+    @classmethod
+    def of(cls, geometry: Geometry) -> BackgroundState:
+        """That of a stream of frames of one size, before the first."""
+        grid = geometry.grid
+        planes = np.zeros((2, 3, *geometry.level(BACKGROUND_LEVEL)), np.uint8)
+        known, coloured, last_change = (np.zeros(grid, kind) for kind in (np.bool_, np.uint8, np.int32))
+        moments, maps = np.zeros((MOMENTS, *grid), np.int32), np.zeros((2, *grid), np.float32)
+        return cls(planes[0], planes[1], known, coloured, last_change, moments, maps[0], maps[1])
 
 
 def update_background(
@@ -60,7 +75,9 @@ def update_background(
         planes(state.last, np.uint8),
         planes(state.background, np.uint8),
         address(state.known, np.bool_, geometry.grid),
+        address(state.coloured, np.uint8, geometry.grid),
         address(state.last_change, np.int32, geometry.grid),
+        address(state.moments, np.int32, (MOMENTS, *geometry.grid)),
         address(state.difference, np.float32, geometry.grid),
         address(state.foreground, np.float32, geometry.grid),
         rows,

@@ -79,13 +79,14 @@ def pictures(height: int, width: int, halved: bool) -> Iterator[tuple[list[NDArr
     size = ((height + 1) // 2, (width + 1) // 2) if halved else (height, width)
     luma = random.integers(0, 256, (height, -(-width // 4))).repeat(4, axis=1)[:, :width].astype(np.uint8)
     chroma = [random.integers(0, 256, size).astype(np.uint8) for _ in range(2)]
-    for share in (1.0, 0.0, 0.3, 0.1, 0.3, *([0.2] * 12), 0.9, 0.0, 0.2, 0.1):
+    for number, share in enumerate((1.0, 0.0, 0.3, 0.1, 0.3, *([0.2] * 12), 0.9, 0.0, 0.2, 0.1)):
         if share:
             for plane in (luma, *chroma):
                 other = random.integers(0, 256, (plane.shape[0], -(-plane.shape[1] // 4))).repeat(4, axis=1)
                 mask = random.random(plane.shape) < 0.15 * share
                 plane[mask] = other[:, : plane.shape[1]][mask]
-        yield [plane.copy() for plane in (luma, *chroma)], share
+        dimmed = np.rint(luma * (1.0, 0.85, 0.7)[number % 3]).astype(np.uint8)  # the light changes all the time
+        yield [plane.copy() for plane in (dimmed, *chroma)], share
 
 
 @pytest.mark.gpu
@@ -136,6 +137,25 @@ def test_where_half_of_the_cells_stir_nothing_is_at_rest(
         assert (foreground[:10] == 0).all()
     else:
         assert (foreground == -1).all()
+
+
+@pytest.mark.gpu
+def test_light_that_dims_is_no_difference_and_what_comes_is(device: Device, memory: Memory, stream: Stream) -> None:
+    geometry, random = Geometry(320, 160), np.random.default_rng(3)
+    levels, every = Levels(geometry, True), np.ones(geometry.tiles, np.bool_)
+    side = Side(device, memory, stream, levels, geometry)
+    luma = random.integers(60, 200, (40, 80)).repeat(4, 0).repeat(4, 1)
+    chroma = np.full((80, 160), 128, np.uint8)
+    came = luma.copy()
+    came[64:128, 64:128] = random.integers(60, 200, (16, 16)).repeat(4, 0).repeat(4, 1)
+    differences = []
+    for index, picture in enumerate((luma, luma * 0.8, came * 0.9)):
+        levels.update((np.rint(picture).astype(np.uint8), chroma, chroma), every)
+        differences.append(side.update(every, 20 * index, new_scene=index == 0)["frame_difference"])
+    assert (differences[1] == 0).all()
+    assert (differences[2][4:8, 4:8] > 0).all()
+    differences[2][3:9, 3:9] = 0  # one cell around it: part of its window
+    assert (differences[2] == 0).all()
 
 
 @pytest.mark.gpu

@@ -41,7 +41,7 @@ LAUNCHING = (
 )
 BEFORE = ("change", "write_tiles")
 CHANNELS = ("leaf_errors", "local_channels", "edge_distance", "write_layers")
-ATTRIBUTES = ("attributes", "text", "update_background", "reset_background")
+ATTRIBUTES = ("attributes", "text", "update_background", "without_light", "reset_background")
 CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "frame memory": (
         {},
