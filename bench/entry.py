@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import tyro
 from av.error import FFmpegError
@@ -14,16 +15,38 @@ from tyro.conf import arg
 from foveate.bench.case import RedCheckError
 from foveate.pipeline.errors import FoveateError, SettingsError
 from foveate.pipeline.exits import Exit, leave
+from foveate.pipeline.extras import install_command
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.sinks.destination import cannot_write
 
 Out = Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Default: standard output.")]
 """The flag ``--out`` of a benchmark."""
 
+_EXTRAS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("pycuda", "cuda", "PyNvVideoCodec"), "cuda"),
+    **dict.fromkeys(("onnxruntime", "rapidocr", "PIL"), "ocr"),
+    "transformers": "vlm",
+}
+"""The extras that bring what is imported only where it is needed; all else has the name of its package."""
+
 
 def run_module(command: Callable[..., None]) -> None:
     """Run ``python -m MODULE``, whose flags are the parameters of ``command``, and end the process."""
     leave(exit_code(command, sys.argv[1:]))
+
+
+@contextmanager
+def needed(importer: str) -> Iterator[None]:
+    """Around imports of optional packages at the top of the module ``importer``, which is its ``__name__``.
+
+    If that runs as a command and one is missing, the process ends with a line that says which. Else raises ImportError.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if importer != "__main__" or _is_ours(error):
+            raise
+        leave(_tell_missing(error))
 
 
 def exit_code(command: Callable[..., None], arguments: Sequence[str]) -> int:
@@ -34,7 +57,10 @@ def exit_code(command: Callable[..., None], arguments: Sequence[str]) -> int:
 
 
 def guarded(call: Callable[[], None]) -> int:
-    """Call, and return the exit code: 1 for an input's error or a red check, 2 for a wrong argument, each one line."""
+    """Call, and return the exit code, with one line for each error.
+
+    1: an input's error, a red check or a missing package; 2: a wrong argument.
+    """
     try:
         call()
     except BrokenPipeError:  # as with `| head`
@@ -48,12 +74,27 @@ def guarded(call: Callable[[], None]) -> int:
     except (FoveateError, RedCheckError) as error:
         print(f"foveate: error: {error}", file=sys.stderr)
         return Exit.WRONG_ARGUMENTS if isinstance(error, SettingsError) else Exit.FAILED
+    except ModuleNotFoundError as error:
+        if _is_ours(error):
+            raise
+        return _tell_missing(error)
     except OSError as error:
         if error.filename is not None:
             raise
         print(f"foveate: error: {cannot_write('standard output', error)}", file=sys.stderr)
         return Exit.FAILED
     return Exit.DONE
+
+
+def _is_ours(error: ModuleNotFoundError) -> bool:
+    return error.name is None or error.name.partition(".")[0] == "foveate"
+
+
+def _tell_missing(error: ModuleNotFoundError) -> int:
+    package = (error.name or "").partition(".")[0]
+    command = install_command(_EXTRAS[package]) if package in _EXTRAS else f"pip install {package}"
+    print(f"foveate: error: this needs the package {package}, which is not installed: {command}", file=sys.stderr)
+    return Exit.FAILED
 
 
 def check_folders(**outputs: str | None) -> None:

@@ -16,24 +16,27 @@ from statistics import fmean
 from typing import Annotated, Any, Final
 
 import numpy as np
-import torch
-import torch.nn.functional as F  # noqa: N812 # the usual name
 from numpy.typing import NDArray
-from torch import Tensor, nn
 from tyro.conf import arg
 
 from foveate.bench.clips.footage import CELL, Footage, Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_folders, check_least, needed, run_module
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import at_once
 from foveate.bench.reader.painting import ReaderPicture, decibels, lods_at, mean_square
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.pipeline.cascade.soft import soft_top_k
-from foveate.pipeline.cascade.soft_torch import soft_top_k_tensor
 from foveate.pipeline.geometry import TILE, TOP_LEVEL
-from foveate.pipeline.learned import picture_levels, sample_patches
+
+with needed(__name__):
+    import torch
+    import torch.nn.functional as F  # noqa: N812 # the usual name
+    from torch import Tensor, nn
+
+    from foveate.pipeline.cascade.soft_torch import soft_top_k_tensor
+    from foveate.pipeline.learned import picture_levels, sample_patches
 
 _HELD_OUT: Final = ("pedestrians", "bunny")
 _CROP: Final = 128  # pixels

@@ -19,7 +19,6 @@ from statistics import fmean
 from typing import Annotated, Any, Final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from tyro.conf import arg
 
@@ -28,11 +27,14 @@ from foveate.bench.cases.compressed_channels import agreement
 from foveate.bench.cases.motion_vectors import level_of
 from foveate.bench.clips.footage import Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_folders, check_least, needed, run_module
 from foveate.bench.records.table import methods_table, standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
 from foveate.pipeline import open_stream
 from foveate.pipeline.geometry import CELL
+
+with needed(__name__):
+    import torch
 
 Map = NDArray[np.float32]
 

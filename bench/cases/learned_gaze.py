@@ -16,18 +16,21 @@ from typing import Annotated, Any, Final
 
 import cv2
 import numpy as np
-import torch
-import torch.nn.functional as F  # noqa: N812 # the usual name
 from numpy.typing import NDArray
-from torch import Tensor, nn
 from tyro.conf import arg
 
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_folders, check_least, needed, run_module
 from foveate.bench.reader.painting import ReaderPicture, decibels, lods_of, mean_square
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
-from foveate.pipeline.learned import picture_levels, sample_patches
 from foveate.pipeline.stream import open_stream
+
+with needed(__name__):
+    import torch
+    import torch.nn.functional as F  # noqa: N812 # the usual name
+    from torch import Tensor, nn
+
+    from foveate.pipeline.learned import picture_levels, sample_patches
 
 SIDE: Final = 128  # pixels of a picture, one token of LOD 3
 _LOD: Final = 3  # of that token

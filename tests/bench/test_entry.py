@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import subprocess
 import sys
 import wave
@@ -115,6 +116,56 @@ def test_standard_output_that_takes_nothing(output: str, code: int, said: str) -
     assert done.returncode == code
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == bool(said)
+
+
+def commands() -> list[str]:
+    """All modules of the benchmarks that run as commands."""
+    bench = Path(__file__).parents[2] / "bench"
+    return [
+        "foveate.bench." + ".".join(path.relative_to(bench).with_suffix("").parts)
+        for path in sorted(bench.rglob("*.py"))
+        if "\n    run_module(" in path.read_text()
+    ]
+
+
+MISSING = ("torch", "transformers", "rapidocr", "onnxruntime", "PIL", "pycuda", "PyNvVideoCodec", "moderngl", "ray")
+
+
+@pytest.mark.parametrize("module", commands())
+def test_without_optional_packages_there_is_help_or_one_line(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for package in MISSING:
+        monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(sys, "argv", [module, "--help"])
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    said = capsys.readouterr()
+    if end.value.code == 0:
+        assert "usage: python -m foveate.bench." in said.out
+        return
+    assert end.value.code == 1
+    assert said.err == "foveate: error: this needs the package torch, which is not installed: pip install torch\n"
+
+
+@pytest.mark.parametrize(
+    ("package", "told"),
+    [("torch", "pip install torch"), ("PyNvVideoCodec", "[cuda]'"), ("PIL", "[ocr]'"), ("transformers", "[vlm]'")],
+)
+def test_a_package_that_is_missing_where_it_is_first_needed(
+    package: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert guarded(lambda: importlib.import_module(f"{package}.part")) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"foveate: error: this needs the package {package}, which is not installed: pip install ")
+    assert told in line
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_fault() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        guarded(lambda: importlib.import_module("foveate.bench.gone"))
 
 
 def test_sound_cannot_be_played_again_and_again(sound: Path, tmp_path: Path) -> None:
