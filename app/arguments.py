@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise, takewhile
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol
 
 import tyro
 from pydantic import ValidationError
+from tyro.conf import HelptextFromCommentsOff
 
-from foveate.app.flags import LAYOUT, SHORT, TIMES, chosen, run_flags, spelling, spellings
+from foveate.app.flags import LAYOUT, SHORT, TIMES, chosen, named_in, run_flags, spelling, spellings
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.layouts import Layout, load_layout
 from foveate.pipeline.presets import load_preset
@@ -33,9 +34,16 @@ _TOO_MANY_DIGITS = "Exceeds the limit"  # of what Python reads as a number
 _LONG_WORD = re.compile(r"(\S{50})(?:\S| (?=\S{40})){20,}")  # which the box has broken into rows
 _TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
+_MARKERS = (HelptextFromCommentsOff,)  # else it looks for comments in the source of each
 
 PLACE = "{}"  # in an output's name, stands for the name of the video
 _IN_FOLDER = "{}.jsonl"  # what --out-dir is for by itself
+
+
+class Flags(Protocol):
+    """One of ``flags.run_flags`` and its like."""
+
+    def __call__(self, preset: Settings, named: str | None = None, /) -> type[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +136,7 @@ def _showing(settings: Settings, sheet: Sheet, *, alone: bool) -> Settings:
         raise SettingsError(complaint(error, spelling)) from error
 
 
-def parsed_settings(
-    flags: Callable[[Settings], type[Any]], arguments: Sequence[str], command: str
-) -> tuple[Any, Settings]:
+def parsed_settings(flags: Flags, arguments: Sequence[str], command: str) -> tuple[Any, Settings]:
     """The arguments of ``foveate <command>`` as an instance of ``flags(preset)``, and the Settings in it.
 
     Raises as run_arguments does.
@@ -138,7 +144,7 @@ def parsed_settings(
     arguments = list(_with_negatives(_with_times(arguments)))
     config = _config_in(arguments)
     preset = load_preset(config)
-    parsed = parse(flags(preset), arguments, command)
+    parsed = _parsed_by(flags, preset, arguments, command)
     for name in ("query", "query_image", "maps", "out"):
         value = getattr(parsed, name)
         if isinstance(value, tuple) and () in value:
@@ -150,6 +156,15 @@ def parsed_settings(
     except ValidationError as error:
         raise SettingsError(complaint(error, spelling)) from error
     return parsed, settings
+
+
+def _parsed_by(flags: Flags, preset: Settings, arguments: Sequence[str], command: str) -> Any:
+    """An instance of ``flags(preset)``, by way of the few flags that are named where that does."""
+    if not {"-h", "--help"} & set(arguments):
+        parsed, box = _asked_of_tyro(flags(preset, named_in(arguments)), arguments, command)
+        if not box:
+            return parsed
+    return parse(flags(preset), arguments, command)
 
 
 def parse_call(target: Callable[..., Any], arguments: Sequence[str], command: str) -> Callable[[], Any]:
@@ -171,8 +186,6 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
 
     Raises SettingsError, one line instead of tyro's box; SystemExit(0) after printing the help.
     """
-    if arguments and arguments[0].replace("_", "-") in _TYRO_COMPLETION:  # which know one command alone
-        raise SettingsError(f"unknown option {arguments[0]}; see foveate completion --help")
     parsed, box = _asked_of_tyro(target, arguments, command)
     if _NO_SOURCE in box:  # perhaps because a flag before it is unknown, which tyro tells where there is one
         box = _asked_of_tyro(target, [_STAND_IN, *arguments], command)[1] or box
@@ -184,10 +197,12 @@ def parse(target: Callable[..., Any], arguments: Sequence[str], command: str) ->
 
 def _asked_of_tyro(target: Callable[..., Any], arguments: Sequence[str], command: str) -> tuple[Any, str]:
     """What tyro makes of the arguments, and the box with its error message, empty if there is none."""
+    if arguments and arguments[0].replace("_", "-") in _TYRO_COMPLETION:  # which know one command alone
+        raise SettingsError(f"unknown option {arguments[0]}; see foveate completion --help")
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(target, prog=f"foveate {command}", args=list(arguments)), ""
+            return tyro.cli(target, prog=f"foveate {command}", args=list(arguments), config=_MARKERS), ""
     except SystemExit as end:
         if not end.code:
             raise

@@ -24,6 +24,7 @@ from foveate.pipeline.exits import Exit
 from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.settings import ClipSettings, SourceSettings, settings_problem, shown_value
 from foveate.pipeline.settings_errors import check_count
+from foveate.pipeline.settings_texts import text_of
 from foveate.pipeline.sinks.destination import try_writing, write_whole
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.address import exists
@@ -38,7 +39,7 @@ _LARGEST = 30_000  # of the steps and of the pictures: their product is a number
 
 def _help(setting: str) -> str:
     """The help text of one of the model's settings."""
-    return " ".join((ClipSettings.model_fields[setting].description or "").split())
+    return text_of("clip", setting)
 
 
 def fit_pca(

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, make_dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
 from itertools import chain
-from typing import Annotated, Any, Final, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from tyro.conf import FlagCreatePairsOff, Positional, UseAppendAction, arg
+from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.settings_errors import Keys, leaves
+from foveate.pipeline.settings_texts import text_of
+
+# For a flag of the type tuple[str, ...], tyro imports typeguard, which takes as long as NumPy; not for a plain tuple.
+_TUPLE: Final[Any] = tuple
+# How tyro reads tuple[tuple[str, ...], ...].
+_VALUES: Final = ConstructorRegistry.get_primitive_spec(
+    PrimitiveTypeInfo.make(UseAppendAction[tuple[tuple[str, ...], ...]], set())
+)
 
 Flag = tuple[str, Any, Any]  # name, annotated type, what dataclasses.field() made
 
@@ -130,32 +140,43 @@ def spellings(command: str = "run") -> list[str]:
     return [spelling(keys) for keys, _ in leaves()] + own
 
 
-def run_flags(preset: Settings) -> type[Any]:
-    """The dataclass of everything ``foveate run`` takes, with the values of ``preset`` as defaults."""
+def run_flags(preset: Settings, named: str | None = None) -> type[Any]:
+    """The dataclass of everything ``foveate run`` takes, with the values of ``preset`` as defaults.
+
+    With ``named``, what ``named_in`` says of the arguments, only the flags that it may name are fields, and without
+    help: tyro takes half a millisecond for each field that it reads. The others are attributes all the same.
+    """
     addresses = _addresses(_SOURCE)
-    return _command("Run", _ABOUT, addresses, [*_outputs(), *_of_run()], preset)
+    return _command("Run", _ABOUT, addresses, [*_outputs(), *_of_run()], preset, named)
 
 
-def live_flags(preset: Settings) -> type[Any]:
+def live_flags(preset: Settings, named: str | None = None) -> type[Any]:
     """The same for ``foveate live``."""
-    return _command("Live", _ABOUT_LIVE, _addresses(_LIVE_SOURCE), [*_outputs(), *_lasting()], preset)
+    return _command("Live", _ABOUT_LIVE, _addresses(_LIVE_SOURCE), [*_outputs(), *_lasting()], preset, named)
 
 
-def corpus_flags(preset: Settings) -> type[Any]:
+def corpus_flags(preset: Settings, named: str | None = None) -> type[Any]:
     """The same for ``foveate corpus``."""
-    return _command("Corpus", _ABOUT_CORPUS, _addresses(_CORPUS_SOURCE), _of_corpus(), preset)
+    return _command("Corpus", _ABOUT_CORPUS, _addresses(_CORPUS_SOURCE), _of_corpus(), preset, named)
+
+
+def named_in(arguments: Sequence[str]) -> str:
+    """The flags in ``arguments``, which may be spelled in several ways, as one text that holds their names."""
+    return " ".join(argument for argument in arguments if argument[:1] == "-").replace("-", "_")
 
 
 def _addresses(text: str) -> Flag:
     about = arg(metavar="SOURCE ...", help=text, help_behavior_hint="")
-    return "addresses", Annotated[Positional[tuple[str, ...]], about], field()
+    return "addresses", Annotated[_TUPLE, Positional, about], field()
 
 
-def _command(name: str, about: str, sources: Flag, own: Sequence[Flag], preset: Settings) -> type[Any]:
-    flags = {keys: _setting_flag(keys, info, preset) for keys, info in leaves()}
+def _command(
+    name: str, about: str, sources: Flag, own: Sequence[Flag], preset: Settings, named: str | None
+) -> type[Any]:
+    flags = {keys: _setting_flag(keys, info, preset, named) for keys, info in leaves()}
     first = [flags.pop(keys) for keys in _FIRST]
     plain = [flags.pop(keys) for keys in list(flags) if len(keys) == 1 or keys in _PLAIN]
-    return _mirror(name, about, [sources, *first, *own, *plain, *_switches(), *_groups(flags)])
+    return _mirror(name, about, [sources, *first, *own, *plain, *_switches(), *_groups(flags, named)], named)
 
 
 def chosen(parsed: Any, preset: Settings) -> dict[str, Any]:
@@ -220,17 +241,17 @@ def _switches() -> list[Flag]:
     return [_switch("quiet", _QUIET), _switch("debug", _DEBUG)]
 
 
-def _groups(flags: dict[Keys, Flag]) -> Iterator[Flag]:
+def _groups(flags: dict[Keys, Flag], named: str | None) -> Iterator[Flag]:
     """One nested dataclass per group of Settings, holding those of ``flags`` that belong to it."""
     for name, info in Settings.model_fields.items():
         members = [flag for keys, flag in flags.items() if keys[0] == name]
         if members:
-            group = _mirror(name, getattr(info.annotation, "__doc__", "") or "", members)
+            group = _mirror(name, getattr(info.annotation, "__doc__", "") or "", members, named)
             yield name, group, field(default_factory=group)
 
 
-def _setting_flag(keys: Keys, info: FieldInfo, preset: Settings) -> Flag:
-    text = " ".join((info.description or "").split())
+def _setting_flag(keys: Keys, info: FieldInfo, preset: Settings, named: str | None) -> Flag:
+    text = text_of(*keys) if named is None else ""
     if _is_list(info):
         return _repeatable(keys[-1], _LISTS[keys[-1]], text)
     if keys in _TIMES:
@@ -254,7 +275,8 @@ def _single(name: str, kind: Any, metavar: str | None, text: str, default: Any, 
     state = {True: "on", False: "off"}[default] if isinstance(default, bool) else default
     shown = "" if default is None else f"[{state}]"
     about = arg(help=text, metavar=metavar, aliases=_short(name) + list(aliases), help_behavior_hint=shown)
-    return name, Annotated[kind, about], field(default=default)
+    plain = Union[get_args(kind)] if isinstance(kind, UnionType) else kind  # noqa: UP007 - for X | Y tyro imports typeguard
+    return name, Annotated[plain, about], field(default=default)
 
 
 def _switch(name: str, text: str) -> Flag:
@@ -265,15 +287,29 @@ def _switch(name: str, text: str) -> Flag:
 def _repeatable(name: str, metavar: str, text: str) -> Flag:
     """A flag that takes one or more values, and may be given again to add more."""
     about = arg(help=text, metavar=f"{metavar} ...", aliases=_short(name), help_behavior_hint="")
-    return name, UseAppendAction[Annotated[tuple[tuple[str, ...], ...], about]], field(default=())
+    return name, Annotated[_TUPLE, _VALUES, UseAppendAction, about], field(default=())
 
 
 def _short(name: str) -> list[str]:
     return [SHORT[name]] if name in SHORT else []
 
 
-def _mirror(name: str, about: str, flags: Iterable[Flag]) -> type[Any]:
-    return make_dataclass(name, flags, frozen=True, namespace={"__doc__": about})
+def _mirror(name: str, about: str, flags: Sequence[Flag], named: str | None) -> type[Any]:
+    read = [flag for flag in flags if named is None or _may_be_named(flag, named)]
+    others = {flag[0]: _default(flag[2]) for flag in flags if flag not in read}
+    return make_dataclass(name, read, frozen=True, namespace={"__doc__": about, **others})
+
+
+def _may_be_named(flag: Flag, named: str) -> bool:
+    name, kind, made = flag
+    if is_dataclass(kind):
+        return bool(fields(kind))
+    required = made.default is MISSING
+    return required or name in named or SHORT.get(name, name).replace("-", "_") in named
+
+
+def _default(made: Any) -> Any:
+    return made.default_factory() if made.default is MISSING else made.default
 
 
 def _is_list(info: FieldInfo) -> bool:

@@ -10,7 +10,6 @@ from foveate.app.outputs import Outputs
 from foveate.app.progress import progress
 from foveate.app.several import run_several
 from foveate.app.signals import Interruption, interruptible
-from foveate.app.summary import print_summary
 from foveate.app.tally import Tally
 from foveate.app.unused import unused
 from foveate.app.writer import Opener, Writer
@@ -46,5 +45,7 @@ def _run_one(video: Input, writer: Writer, console: Console) -> int:
             console.say(f"interrupted after {tally.frames} frames")
             return interruption.code
     if not arguments.quiet:
+        from foveate.app.summary import print_summary  # rich takes a while to import
+
         print_summary(tally, stream.report(), writer.files(video))
     return conclude(stream.damage, console)

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from foveate.app.flags import SHORT, spelling
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.settings_errors import Keys, leaves
+from foveate.pipeline.settings_texts import text_of
 from foveate.pipeline.timecode import Seconds
 
 _INTRODUCTION: Final = """\
@@ -53,7 +54,7 @@ def _title(group: Keys) -> str:
 
 def _row(keys: Keys, info: FieldInfo) -> str:
     short = f", `{SHORT[keys[0]]}`" if len(keys) == 1 and keys[0] in SHORT else ""
-    meaning = " ".join((info.description or "").split()).replace("|", "\\|")
+    meaning = text_of(*keys).replace("|", "\\|")
     return f"| `{'.'.join(keys)}` | `{_flag(keys, info)}`{short} | {_default(info)} | {_values(info)} | {meaning} |\n"
 
 

@@ -10,7 +10,6 @@ from foveate.app.console import Console
 from foveate.app.damage import told_damage
 from foveate.app.progress import SeveralProgress, progress_of_several
 from foveate.app.signals import Interruption, interruptible
-from foveate.app.summary import print_several
 from foveate.app.tally import Tally
 from foveate.app.writer import Writer
 from foveate.pipeline.corpus.names import Input
@@ -70,6 +69,8 @@ def _conclude(record: Record, writer: Writer, console: Console) -> int:
     """Print what was done, and the errors, also when quiet."""
     record.total.seconds = time.perf_counter() - record.total.began
     if not writer.arguments.quiet:
+        from foveate.app.summary import print_several
+
         print_several(record.total, record.done, record.done + len(record.failed))
     for name, lost in record.damaged.items():
         console.warn(f"{name}: {lost}")

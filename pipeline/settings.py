@@ -22,9 +22,7 @@ _SHOWN = 60  # characters of a value in a message
 class _Group(BaseModel):
     """Numbers are numbers, finite ones, and switches are true or false: no kind stands in for another."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, strict=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod

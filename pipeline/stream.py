@@ -6,9 +6,9 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import IO, Literal, NamedTuple, Self, TypeGuard, Unpack
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple, Self, TypeGuard, Unpack
 
-from foveate.pipeline.async_iteration import AsyncIteration
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.chain import Stage
 from foveate.pipeline.engine import Engine, live_decoding, open_decoder, open_engine
@@ -35,6 +35,9 @@ from foveate.pipeline.sources.own import OwnSource
 from foveate.pipeline.sources.schemes import local, may_end
 from foveate.pipeline.stream_controls import StreamControls
 from foveate.pipeline.timing import StageReport
+
+if TYPE_CHECKING:
+    from foveate.pipeline.async_iteration import AsyncIteration
 
 _LOG = logging.getLogger("foveate")
 
@@ -240,7 +243,6 @@ class Stream(StreamControls):
         self._engine = engine.info
         self._steps: Iterator[Step] | None = None
         self._frame: FrameView | None = None
-        self._async_iteration = AsyncIteration()
 
     @property
     def frame(self) -> FrameView | None:
@@ -304,6 +306,12 @@ class Stream(StreamControls):
         until it is.
         """
         return self._async_iteration.selections(self)
+
+    @cached_property
+    def _async_iteration(self) -> AsyncIteration:
+        from foveate.pipeline.async_iteration import AsyncIteration  # asyncio is for those who use it
+
+        return AsyncIteration()
 
     async def __aenter__(self) -> Self:
         return self

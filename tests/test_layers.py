@@ -14,7 +14,7 @@ PIPELINE = (
     ("constants that engines share", "spec"),
     ("foundations", "errors exits extras machine npz plugins small_files timecode"),
     ("frames and geometry", "channels colour flow frames geometry info phrase quadtree selection"),
-    ("settings", "keywords layouts presets settings settings_errors"),
+    ("settings", "keywords layouts presets settings settings_errors settings_texts"),
     ("threads", "bounded_queue chain runner timing"),
     ("C kernels", "native"),
     ("sources", "sources"),

@@ -23,7 +23,6 @@ from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
 from foveate.pipeline.sources.schemes import scheme_of
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, sample_aspect
-from foveate.pipeline.sources.trust import distrust
 
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS
 _COUNTED = {"mpjpeg"}  # formats without timestamps, for which libav counts pictures
@@ -128,6 +127,8 @@ def _opened(target: Target, live: LiveSettings) -> InputContainer:
         if time.monotonic() - begin >= live.connect_timeout:  # RTSP calls it invalid data
             limit = f"{live.connect_timeout:g} s"
             raise SourceError(f"{target.name}: no answer within {limit}; check the address") from None
+        from foveate.pipeline.sources.trust import distrust
+
         distrusted = distrust(target.url, live, max(0.1, live.connect_timeout - (time.monotonic() - begin)))
         if distrusted is not None:
             raise RefusedError(f"{target.name}: {distrusted}") from None

@@ -10,7 +10,6 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import LiveSettings
 from foveate.pipeline.sources.address import is_network, shown
 from foveate.pipeline.sources.schemes import SCHEMES, may_end, may_last, refusal, scheme_of
-from foveate.pipeline.sources.trust import tls_options
 
 _DEVICE = re.compile(r"/dev/video\d+")
 _NUMBER = re.compile(r"\d{1,3}")
@@ -52,6 +51,8 @@ def target_of(address: str, settings: LiveSettings) -> Target:
         return Target(name, path, "v4l2", _camera_options(settings), True)
     if not may_last(address):
         raise refusal(address)
+    from foveate.pipeline.sources.trust import tls_options  # and ssl with it, which files do not need
+
     scheme = scheme_of(address)
     options = {"protocol_whitelist": SCHEMES[scheme].protocols, "analyzeduration": str(_PROBE), "fpsprobesize": "0"}
     options |= tls_options(settings)

@@ -1,19 +1,21 @@
-"""Sources: files, stills and numbered images in, Frames out."""
+"""Sources: files, stills and numbered images in, Frames out.
+
+Decoders are imported when one is opened: much that decodes nothing needs the addresses in this folder.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Damage, Source
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.address import exists, is_network, is_pattern, shown
-from foveate.pipeline.sources.decoding import FileFeed
-from foveate.pipeline.sources.files import open_file
-from foveate.pipeline.sources.pictures import PictureFeed
-from foveate.pipeline.sources.remote.feed import RemoteFeed
 from foveate.pipeline.sources.schemes import local, may_end, may_last, refusal
-from foveate.pipeline.sources.video import VideoSource
+
+if TYPE_CHECKING:
+    from foveate.pipeline.sources.decoding import FileFeed
 
 __all__ = ["length_of", "open_source"]
 
@@ -26,6 +28,8 @@ def open_source(address: str, settings: SourceSettings, network: LiveSettings = 
     A file may lie on a server: ``network`` says how long to wait for it, and which servers to trust. A file that exists
     is taken literally, whatever its name. Raises SourceError, in one line, and SettingsError.
     """
+    from foveate.pipeline.sources.video import VideoSource
+
     address = local(address)
     name = shown(address)
     damage = Damage()
@@ -58,6 +62,8 @@ def _feed(address: str, settings: SourceSettings, network: LiveSettings, damage:
             raise SourceError("-: there is no file of that name; use /dev/stdin for standard input")
         if is_network(address):
             if may_end(address):
+                from foveate.pipeline.sources.remote.feed import RemoteFeed
+
                 return RemoteFeed(address, settings, network)
             raise (
                 SourceError(f"{name} is a live source; give it to foveate live")
@@ -65,5 +71,9 @@ def _feed(address: str, settings: SourceSettings, network: LiveSettings, damage:
                 else refusal(address)
             )
         if is_pattern(path):
+            from foveate.pipeline.sources.pictures import PictureFeed
+
             return PictureFeed(path, settings, damage)
+    from foveate.pipeline.sources.files import open_file
+
     return open_file(path, settings)

@@ -1,16 +1,18 @@
 """Flags, presets, and the one line that says what is wrong with them."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from foveate.app.arguments import parse_call, parsed_settings, run_arguments
-from foveate.app.flags import live_flags, run_flags, spelling, spellings
+from foveate.app.flags import live_flags, named_in, run_flags, spelling, spellings
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.presets import load_preset, presets
 from foveate.pipeline.settings import Settings, SourceSettings
 from foveate.pipeline.settings_errors import leaves
+from foveate.pipeline.settings_texts import text_of
 
 
 def test_no_flags_are_the_defaults() -> None:
@@ -50,7 +52,7 @@ def test_a_name_that_begins_with_a_dash() -> None:
 def test_every_setting_has_a_flag_of_its_own_and_a_help_text() -> None:
     names = spellings()
     assert len(names) == len(set(names))
-    assert all(info.description for _, info in leaves())
+    assert all(text_of(*keys) for keys, _ in leaves())
 
 
 def test_every_flag_appears_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,3 +239,19 @@ def test_times_that_are_none(arguments: list[str], told: str) -> None:
     with pytest.raises(SettingsError) as caught:
         run_arguments(["a.mp4", *arguments])
     assert told in str(caught.value)
+
+
+def test_only_flags_that_are_named_are_read() -> None:
+    """tyro takes half a millisecond for each. A few more are no harm: those that share a part of the name."""
+    flags = run_flags(Settings(), named_in(["clip.mp4", "--clip.no-wait", "-o", "a.jsonl", "--max-frames=5"]))
+    read = {each.name for each in fields(flags)}
+    assert {"addresses", "clip", "out", "frames", "wait"} <= read
+    assert not {"budget", "change", "query", "allocation", "overlay", "quiet"} & read
+    assert flags.budget == 273
+    assert flags.change.threshold == 2.0
+
+
+def test_what_is_not_named_has_the_values_of_the_preset(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("budget = 50\nmaps = ['edges']\n[change]\nthreshold = 7.0\n", encoding="utf-8")
+    settings = run_arguments(["c", "--config", str(tmp_path / "mine.toml"), "--change.noise", "3"]).settings
+    assert (settings.budget, settings.maps, settings.change.threshold, settings.change.noise) == (50, ("edges",), 7, 3)
