@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.gpu import fetches
+from foveate.bench.gpu import fetches, strategies
 from foveate.bench.gpu.frame import least_bytes
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
 from foveate.bench.reader.texture import block_means
 from foveate.cuda.driver.program import compile_cubin
+from foveate.cuda.kernel_support import missing_kernels
+from foveate.pipeline.plan import plan_stream
+from foveate.pipeline.settings import Settings
 
 
 def test_the_scenes_pictures_differ_in_a_tenth_of_the_tiles(samples: Path) -> None:
@@ -62,3 +65,11 @@ def test_points_of_all_orders_are_the_same_pixels() -> None:
 def test_the_sums_of_channels() -> None:
     # Channel 0 of pixel (0, 0) holds 0; channels 1 and 2 of it 37/64, and 74 - 64 = 10 in 64ths.
     assert fetches.expected(fetches.orders()["rows"][:1], 3).tolist() == [47 / 64]
+
+
+def test_strategies_are_measured_by_where_their_tokens_are_chosen(tmp_path: Path) -> None:
+    wanted = strategies.cases(tmp_path)
+    missing = {name: missing_kernels(plan_stream(Settings.model_validate(each))) for name, each in wanted.items()}
+    assert {name for name, why in missing.items() if why} == {
+        *("foveated, frame", "foveated, stream", "cluster_first, frame", "two regions")
+    }
