@@ -8,7 +8,7 @@ from foveate.cuda.cascade.linear_scorer import WEIGHABLE
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.plan import StreamPlan
 
-STRATEGIES: Final = ("rate_distortion", "three_stage", "five_stage", "adaptive", "soft")
+STRATEGIES: Final = ("rate_distortion", "three_stage", "five_stage", "adaptive", "soft", "foveated")
 """Strategies that the device has kernels for."""
 
 

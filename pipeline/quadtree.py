@@ -53,13 +53,14 @@ class Quadtree:
         return units
 
     def over_children(self, values: NDArray[Any], level: int) -> NDArray[Any]:
-        """Sums over the children of the nodes of ``level``; ``values`` has one per node of the level below."""
+        """Sums over the children of the nodes of ``level``, added in reading order; ``values`` has one per node of the
+        level below."""
         if level <= TOP_LEVEL:
             return np.asarray(values.reshape(4, -1).sum(axis=0, dtype=values.dtype))
         (rows, columns), below = self.shapes[level - TOP_LEVEL], self.shapes[level - 1 - TOP_LEVEL]
         whole = np.zeros((2 * rows, 2 * columns), values.dtype)
         whole[: below[0], : below[1]] = values.reshape(below)
-        return np.asarray(whole.reshape(rows, 2, columns, 2).sum(axis=(1, 3), dtype=values.dtype).ravel())
+        return np.asarray((whole[::2, ::2] + whole[::2, 1::2] + whole[1::2, ::2] + whole[1::2, 1::2]).ravel())
 
     def to_children(self, values: NDArray[Any], level: int) -> NDArray[Any]:
         """Each child's parent's value; ``values`` has one per node of ``level``."""

@@ -52,6 +52,7 @@ class Arrays:
     cascade: DeviceArray  # CASCADE_STATE, shape ()
     feedback: DeviceArray  # int32[1]: whether any was received since the last frame
     has_gaze: DeviceArray  # int32[1]: 0 where there is no gaze
+    gaze_point: DeviceArray  # float64[2]: x and y of the gaze, level-0 pixels
     maps: DeviceArray  # float32[maps, turns, grid]
     fine_before: DeviceArray  # float32[level]: luma of the flow level, one frame earlier
     coarse_before: DeviceArray  # float32[grid]: luma of level 4, one frame earlier
@@ -95,6 +96,7 @@ def allocate_arrays(memory: Memory, pixels: PixelState, settings: Settings, stre
         cascade=memory.array("cascade state", (), CASCADE_STATE, stream),
         feedback=memory.array("feedback", (1,), np.int32, stream),
         has_gaze=memory.array("has gaze", (1,), np.int32, stream),
+        gaze_point=memory.array("gaze point", (2,), np.float64, stream),
         maps=floats("warped maps", len(MAPS), TURNS, *grid),
         fine_before=floats("picture before", *side),
         coarse_before=floats("cells before", *grid),

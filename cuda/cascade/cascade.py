@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from foveate.cuda.cascade.carry import Carry
 from foveate.cuda.cascade.clusters import Clusters
 from foveate.cuda.cascade.emit import Emit
 from foveate.cuda.cascade.flow import FlowSearch
+from foveate.cuda.cascade.foveated import Foveated
 from foveate.cuda.cascade.layout import CONCLUSION, TURN_OFFSET
 from foveate.cuda.cascade.linear_scorer import linear
 from foveate.cuda.cascade.maps import Maps
@@ -49,6 +50,10 @@ class _QueryResult(NamedTuple):
 
 
 _NO_QUERY = _QueryResult()
+_KINDS: Final[Mapping[str, type[RateDistortion | TopK | Foveated]]] = {
+    "rate_distortion": RateDistortion,
+    "foveated": Foveated,
+}
 
 
 class Step(Protocol):
@@ -103,7 +108,6 @@ class Cascade:
         reader = allocate_reader(memory, pixels, stream) if settings.allocation.memory == "stream" else None
         self._readback = Readback(device, memory, arrays, settings, stream)
         searches = settings.cache.enabled and self._flow is None
-        chosen = RateDistortion if settings.allocation.strategy == "rate_distortion" else TopK
         if self._plan.queries is not None:
             dense = self._flow is not None
             self.device_query = DeviceQuery(memory, pixels, arrays.flow, self._plan, self._plan.queries, dense, stream)
@@ -115,7 +119,9 @@ class Cascade:
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
         )
         self._upper = UpperLevels(device, pixels, arrays.upper, self._carry, settings.allocation.merge)
-        self._strategy = chosen(device, memory, pixels, arrays, settings, conclusion, self._debt, stream)
+        self._strategy = _KINDS.get(settings.allocation.strategy, TopK)(
+            device, memory, pixels, arrays, settings, conclusion, self._debt, stream
+        )
         self._top = TOP_LEVEL  # LOD of the coarsest tokens
         self._budget = 0  # that it is for
         self._emit = Emit(device, pixels, arrays, reader, settings)
@@ -165,6 +171,8 @@ class Cascade:
     def _enqueue_query(self, query: DeviceQuery, frame: AnyFrame, slot: int, stream: Stream) -> None:
         participation = query.enqueue(frame, self._frame_feedback, slot, stream)
         self._carry.set_participation(participation, self._frame_feedback.query_changed)
+        if isinstance(self._strategy, Foveated):
+            self._strategy.set_participation(participation)
         self._emit.set_participation(participation)
         self._maps.keep_query_maps(slot)
         self._query_results[slot] = _QueryResult(participation is not None, query.extras(self._frame_feedback))
@@ -271,6 +279,8 @@ class Cascade:
         temporal = Temporal(self._pixels.geometry, self._settings.cache, frozenset())
         temporal.apply(FrameFeedback(point, True, None))
         self._arrays.has_gaze.fill(int(point is not None), stream)
+        if point is not None:
+            self._arrays.gaze_point.upload(np.array(point, np.float64), stream)
         self._arrays.eccentricity.upload(temporal.eccentricity, stream)
         self._arrays.gaze_input.upload(temporal.channel("gaze"), stream)
 

@@ -3,12 +3,11 @@
 //
 // One block. The highest values are found by their bits, eight at a time; of equal values those first in reading order.
 // The fewest that hold a share of all are found bit by bit: a sum for each bit, always added in the same order.
-#include "block.cuh"
+#include "select.cuh"
 #include "spec/local_channels.h"
 #include "spec/top_k.h"
 
 const int MOST_STAGES = 5;
-const int BINS = 256;
 
 struct Stage {
     int value;  // enum CellValue
@@ -79,54 +78,6 @@ __device__ inline float unit_value(const TopK& p, int value, int row, int column
 // Units along a row of the grid.
 __device__ inline int units_across(const Grid& grid) { return (grid.columns + grid.merge - 1) / grid.merge; }
 
-// A number that is greater where the float is greater.
-__device__ inline u32 key_of(float value)
-{
-    u32 bits = __float_as_uint(value + 0.0f);
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
-// The float of a key, where that is not negative.
-__device__ inline double value_of(u32 key) { return (double)__uint_as_float(key & 0x7fffffffu); }
-
-// The greatest `keep` of the living units stay alive. Every thread looks after its own stretch of units.
-__device__ inline void cull(const TopK& p, int first, int end, int keep, int* partial)
-{
-    __shared__ int histogram[BINS];
-    __shared__ u32 prefix;
-    __shared__ int needed;
-    int living = 0;
-    for (int i = first; i < end; i++) living += p.alive[i];
-    if (block_sum(living, partial) <= keep) return;
-    if (threadIdx.x == 0) {
-        prefix = 0;
-        needed = keep;
-    }
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        for (int i = threadIdx.x; i < BINS; i += blockDim.x) histogram[i] = 0;
-        __syncthreads();
-        u32 known = prefix, mask = shift == 24 ? 0 : 0xffffffffu << (shift + 8);
-        for (int i = first; i < end; i++)
-            if (p.alive[i] && (p.keys[i] & mask) == known) atomicAdd(&histogram[(p.keys[i] >> shift) & (BINS - 1)], 1);
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            int bin = BINS - 1;
-            while (histogram[bin] < needed) needed -= histogram[bin--];
-            prefix = known | (u32)bin << shift;
-        }
-        __syncthreads();
-    }
-    int equal = 0;
-    for (int i = first; i < end; i++) equal += p.alive[i] && p.keys[i] == prefix;
-    int rank = sum_before(equal, partial);
-    for (int i = first; i < end; i++) {
-        if (!p.alive[i]) continue;
-        if (p.keys[i] < prefix) p.alive[i] = 0;
-        if (p.keys[i] == prefix && rank++ >= needed) p.alive[i] = 0;
-    }
-    __syncthreads();
-}
-
 // The fewest living units that hold the share of the sum of their values, which are not negative; at least one.
 __device__ inline int fewest(const TopK& p, int first, int end, int* partial)
 {
@@ -168,7 +119,7 @@ __device__ inline void pass(const TopK& p, int first, int end, int keep, int bud
         int least = fewest(p, first, end, partial);
         most = keep ? max(least, budget) : min(least, budget);
     }
-    cull(p, first, end, most, partial);
+    keep_highest(p.keys, p.alive, first, end, most, partial);
 }
 
 // Coarse to fine: what each stage finds highest.

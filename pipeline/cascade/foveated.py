@@ -6,6 +6,8 @@ Schwartz 1980). Here M is the resolution in samples per pixel, and e the distanc
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +16,9 @@ from numpy.typing import NDArray
 from foveate.pipeline.cascade.problem import Problem, Tokens, in_groups, in_order, over_groups
 from foveate.pipeline.geometry import CELL, Geometry, Mask
 from foveate.pipeline.quadtree import Quadtree
+from foveate.pipeline.spec.foveated import HALVINGS
 
 Values = NDArray[np.float64]
-
-_TRIED = 8  # trees compared in stream memory
 
 
 class _Splits(NamedTuple):
@@ -71,7 +72,7 @@ class Foveated:
             side = CELL * self._merge << lod
             across = np.maximum(np.maximum(column * side - x, x - (column + 1) * side), 0)
             down = np.maximum(np.maximum(row * side - y, y - (row + 1) * side), 0)
-            found.append(np.hypot(across, down) / (np.hypot(width, height) / 2))
+            found.append(np.sqrt(across * across + down * down) / (np.hypot(width, height) / 2))
         return found
 
     def _splits(self, distance: list[Values]) -> _Splits:
@@ -86,18 +87,18 @@ class Foveated:
         roots = np.count_nonzero(units[self._top])
         return _Splits(place, int(np.count_nonzero(needed[place] < self._m0)), np.concatenate([[roots], roots + grown]))
 
-    def _best_leaves(self, splits: _Splits, least: int, budget: int, gains: Values) -> list[Mask]:
+    def _best_leaves(self, splits: _Splits, least: int, budget: int, gains: NDArray[np.float32]) -> list[Mask]:
         """The ``budget`` best leaves of a tree, each with a gain of more than ``min_gain`` per token.
 
         Of several trees with at least ``least`` nodes split, the one whose best leaves have the greatest total gain.
         """
         most, best = -1.0, np.zeros(0, np.intp)
-        worthwhile = gains > self._min_gain * self._merge**2
-        for count in np.unique(np.geomspace(least + 1, splits.most + 1, _TRIED).astype(np.int64)) - 1:
-            at = np.flatnonzero(np.concatenate(self._leaves(splits, int(count))) & worthwhile)
+        worthwhile = gains > np.float32(self._min_gain * self._merge**2)
+        for count in sizes_of_trees(least, splits.most):
+            at = np.flatnonzero(np.concatenate(self._leaves(splits, count)) & worthwhile)
             if len(at) > budget:
                 at = at[np.argsort(-gains[at], kind="stable")[:budget]]
-            gained = float(gains[at].sum())
+            gained = float(gains[at].sum(dtype=np.float64))
             if gained > most:
                 most, best = gained, at
         chosen = np.zeros(len(gains), np.bool_)
@@ -119,7 +120,7 @@ class Foveated:
                 reached = self._tree.to_children(reached & split[lod], lod)
         return leaves
 
-    def _gains(self, problem: Problem) -> Values:
+    def _gains(self, problem: Problem) -> NDArray[np.float32]:
         """By how much a token on each node reduces the weighted error of the reader's picture, from LOD 0 on."""
         assert problem.kept is not None
         lost = self._over_nodes(problem.kept * problem.weight)
@@ -128,10 +129,10 @@ class Foveated:
         left += [self._over_nodes(error * problem.weight)[lod] for lod, error in enumerate(errors, 1)]
         return np.concatenate([before - after for before, after in zip(lost, left, strict=True)])
 
-    def _over_nodes(self, values: NDArray[np.float32]) -> list[Values]:
-        """Sums of float32[grid] over the nodes of LOD 0..top."""
-        flat = over_groups(values, self._merge).ravel().astype(np.float64)
-        sums = [np.where(self._tree.source < 0, 0.0, flat[self._tree.source])]
+    def _over_nodes(self, values: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """Sums of float32[grid] over the nodes of LOD 0..top, in the order of additions of the other strategies."""
+        flat = over_groups(values, self._merge).ravel()
+        sums = [np.where(self._tree.source < 0, np.float32(0), flat[self._tree.source])]
         for lod in range(1, self._top + 1):
             sums.append(self._tree.over_children(sums[-1], lod))
         return sums
@@ -142,6 +143,15 @@ class Foveated:
         lods = np.arange(len(leaves), dtype=np.uint8).repeat([len(row) for row, _ in places])
         rows, columns = (np.concatenate([place[axis] for place in places]) for axis in (0, 1))
         return in_order(lods, rows, columns)
+
+
+def sizes_of_trees(least: int, most: int) -> list[int]:
+    """Numbers of nodes to split, ascending: from ``least`` to ``most`` at equal ratios of one more than these."""
+    sizes = [least + 1.0, most + 1.0]
+    for _ in range(HALVINGS):
+        between = [math.sqrt(low * high) for low, high in pairwise(sizes)]
+        sizes = [size for pair in zip(sizes, [*between, 0.0], strict=True) for size in pair][:-1]
+    return sorted({int(size) - 1 for size in sizes})
 
 
 def fixation(problem: Problem) -> tuple[float, float]:

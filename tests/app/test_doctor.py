@@ -120,7 +120,7 @@ def test_what_is_told_of_the_cuda_engine(engine: dict[str, Any], lines: list[tup
 def test_the_cuda_engine_is_asked_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     found = probes.cuda_engine()
     assert found.keys() == {"problem", "decoding", "decodes", "chooses"}
-    assert found["chooses"] == ["rate_distortion", "three_stage", "five_stage", "adaptive", "soft"]
+    assert found["chooses"] == ["rate_distortion", "three_stage", "five_stage", "adaptive", "soft", "foveated"]
     monkeypatch.setattr(sys, "executable", "false")
     assert "failed" in probes.cuda_engine()["problem"]
 

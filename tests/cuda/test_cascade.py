@@ -304,6 +304,28 @@ RANKED_IN_STREAM = [
     for strategy, share in (("five_stage", 1), ("soft", 1), ("adaptive", 0.3), ("adaptive", 0.95))
     for merge in MERGES
 ]
+FOVEATED = [  # odd sizes, a cut, pauses; M0 that leaves tokens over; budgets down to one token above the roots
+    case(
+        height,
+        width,
+        14,
+        {
+            "budget": budget,
+            "query": query,
+            "allocation": {"strategy": "foveated", "memory": memory, "merge": merge, "m0": m0},
+            "change": {"keyframe_interval": 6},
+        },
+    )
+    for height, width, budget, m0, query in (
+        (1, 1, 9, None, ()),
+        (97, 131, 30, None, ("dark", "-left:0.5")),
+        (290, 820, 90, None, ()),
+        (290, 820, 200, 0.2, ()),
+        (700, 1090, 18, None, ()),
+    )
+    for merge in MERGES
+    for memory in MEMORIES
+]
 SWITCHES = [  # what can be switched off
     case(97, 290, 11, {"budget": 60, **changes})
     for changes in ({"cache": {"enabled": False}}, {"score": {"enabled": True}}, {"cache": {"max_age": 2}})
@@ -446,7 +468,7 @@ def test_large_pictures_are_covered(
     check_coarse(pairs, height, width, 2, budget=budget, allocation=allocation)
 
 
-@pytest.mark.parametrize("strategy", ["rate_distortion", "three_stage", "adaptive"])
+@pytest.mark.parametrize("strategy", ["rate_distortion", "three_stage", "adaptive", "foveated"])
 @pytest.mark.parametrize("merge", [1, 2, 3])
 def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> None:
     """More tokens than there was room for, all cells, and fewer than there are roots; patches follow."""
@@ -462,6 +484,25 @@ def test_another_budget_mid_stream(pairs: Any, strategy: str, merge: int) -> Non
             most = budgets[ours.index]
             for feedback in (pair.ours, pair.theirs):
                 feedback.set_budget(most)
+
+
+@pytest.mark.parametrize("memory_of", MEMORIES)
+@pytest.mark.parametrize("merge", MERGES)
+def test_foveated_follows_the_gaze(pairs: Any, merge: int, memory_of: str) -> None:
+    """And goes back to what the query finds, and to the centre, when there is neither."""
+    allocation = {"strategy": "foveated", "memory": memory_of, "merge": merge}
+    pair = pairs(Settings(budget=90, query=("dark",), allocation=allocation))
+    gazes = {1: (3.7, 300.2), 3: (401.25, 17.0), 5: (-2000.0, 5000.0), 7: None}
+    chosen = set()
+    for ours, theirs in pair.run(stirred(290, 820, 12)):
+        agree(ours, theirs, f"frame {ours.index}")
+        chosen.add((ours.x.tobytes(), ours.y.tobytes(), ours.lod.tobytes()))
+        for feedback in (pair.ours, pair.theirs):
+            if ours.index in gazes:
+                feedback.set_gaze(gazes[ours.index])
+            if ours.index == 9:
+                feedback.set_query((), None)
+    assert len(chosen) >= 4
 
 
 def owe_the_same(ours: Selection, theirs: Selection) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from foveate.cuda import engine, format_session
-from foveate.cuda.cascade import carry, clusters, emit, flow, rate_distortion, reader, top_k, upper
+from foveate.cuda.cascade import carry, clusters, emit, flow, foveated, rate_distortion, reader, top_k, upper
 from foveate.cuda.driver import graph
 from foveate.cuda.driver.structs import constants, layouts, parameters
 from foveate.cuda.pixels import (
@@ -35,7 +35,7 @@ from foveate.pipeline.settings import Settings
 from tests.cuda.conftest import HostDriver, NoDevice
 
 LAUNCHING = (
-    *(carry, clusters, emit, flow, rate_distortion, reader, top_k, upper),
+    *(carry, clusters, emit, flow, foveated, rate_distortion, reader, top_k, upper),
     *(change, channels, edge_distance, grid_layers, layers, leaf_errors, levels, staging),
     *(attributes, background, relevance),
 )
@@ -61,6 +61,13 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "three stages, bicubic": (
         {"allocation": {"strategy": "three_stage", "interpolation": "bicubic"}},
         (*BEFORE, "flow", *CHANNELS, "carry", "clusters", "top_k", "emit_cubic", "grid_layers"),
+    ),
+    "foveated": (
+        {"allocation": {"strategy": "foveated"}},
+        (
+            *(*BEFORE, "flow", *CHANNELS, "carry", "clusters"),
+            *("prepare", "sort_nodes", "grow_trees", "foveated", "emit", "grid_layers"),
+        ),
     ),
     "a query": (
         {"query": ("dark",), "cache": {"enabled": False}},

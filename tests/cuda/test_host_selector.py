@@ -46,8 +46,10 @@ STREAM = {"memory": "stream", "merge": 2}
 FRAMES = 24
 
 CASES: dict[str, dict[str, Any]] = {
-    **{name: {"allocation": {"strategy": name}} for name in ("cluster_first", "foveated")},
-    **{f"{name} in a stream": {"allocation": {"strategy": name, **STREAM}} for name in ("cluster_first", "foveated")},
+    "cluster_first": {"allocation": {"strategy": "cluster_first"}},
+    "cluster_first in a stream": {"allocation": {"strategy": "cluster_first", **STREAM}},
+    "foveated": {"allocation": {"strategy": "foveated"}, "score": {"passes": 2}},
+    "foveated in a stream": {"allocation": {"strategy": "foveated", **STREAM}, "score": {"passes": 2}},
     "linear scorer": {"score": {"scorer": "linear", "weights": "w.toml", "passes": 2}},
     "two passes": {"score": {"passes": 2}, "maps": ("pass1_score", "eccentricity", "score"), "allocation": STREAM},
     "text": {"maps": ("text", "edge_distance", "motion", "red", "saliency")},
@@ -56,9 +58,9 @@ CASES: dict[str, dict[str, Any]] = {
         "maps": ("depth", "normal_x", "occlusion", "rope_sin", "prev_saliency"),
     },
     "clusters without a cache": {"maps": ("cluster_id", "boundary"), "cache": {"enabled": False}},
-    "patches": {"allocation": {"strategy": "foveated"}, "patches": True},
-    "one token": {"allocation": {"strategy": "foveated"}, "patches": True, "budget": 1},
-    "a query": {"allocation": {"strategy": "foveated", **STREAM}, "query": ("dark", "-left:0.5"), "maps": ("query",)},
+    "patches": {"score": {"passes": 2}, "patches": True},
+    "one token": {"score": {"passes": 2}, "patches": True, "budget": 1},
+    "a query": {"score": {"passes": 2}, "allocation": STREAM, "query": ("dark", "-left:0.5"), "maps": ("query",)},
     "regions": {"regions": "boxes.jsonl", "region_tokens": 30},
     "regions in a stream": {"regions": "boxes.jsonl", "allocation": STREAM, "query": ("dark",)},
     "text by a detector": {"text": "ocr", "query": ("text",), "maps": ("text", "clip13"), "ocr": {"interval": 4}},
@@ -151,7 +153,7 @@ def test_both_engines_choose_the_same(
 
 def test_what_is_fed_in_counts_from_the_same_frame(card: bool, samples: Path) -> None:
     settings = Settings.model_validate(
-        {"allocation": {"strategy": "foveated"}, "maps": ("gaze", "attention", "eccentricity"), "keep_embeddings": True}
+        {"score": {"passes": 2}, "maps": ("gaze", "attention", "eccentricity"), "keep_embeddings": True}
     )
     frames = read(samples / "tree.mp4", 16)
     found = []
@@ -323,8 +325,8 @@ def test_what_the_hardware_decodes(clip: str, samples: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("memory", ["frame", "stream"])
 def test_patches_on_the_device_are_those_on_the_host(memory: str, samples: Path) -> None:
     torch = pytest.importorskip("torch")
-    chosen = {"strategy": "foveated", "memory": memory}
-    wanted: dict[str, Any] = {"allocation": chosen, "device_patches": True, "source": {"frames": 20}, "engine": "cuda"}
+    chosen = {"allocation": {"memory": memory}, "score": {"passes": 2}}  # by the CPU
+    wanted: dict[str, Any] = {**chosen, "device_patches": True, "source": {"frames": 20}, "engine": "cuda"}
     path = str(samples / "pedestrians.mp4")
     with open_stream(path, patches=True, **wanted) as stream:
         kept = [(torch.from_dlpack(each.device_patches), each.patches) for each in stream]
