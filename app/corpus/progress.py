@@ -32,7 +32,7 @@ def jobs_shown(quiet: bool) -> Iterator[JobsShown]:
     figures = TextColumn("[cyan]{task.fields[fps]:.0f}[/] fps  [red]{task.fields[failed]} failed[/]")
     columns = (TextColumn("jobs"), BarColumn(bar_width=24), MofNCompleteColumn(), figures, TimeElapsedColumn())
     console = Console(file=standard_error())
-    with Progress(*columns, console=console, auto_refresh=False, transient=True, redirect_stdout=False) as bar:
+    with Progress(*columns, console=console, refresh_per_second=2, transient=True, redirect_stdout=False) as bar:
         yield _Bar(bar)
 
 

@@ -31,8 +31,11 @@ class Worker(Protocol):
     def outcome(self) -> Outcome | None:
         """What became of the job, None while it is at work. Raises WorkerLostError."""
 
+    def dismiss(self) -> None:
+        """Let it end, without waiting until it has."""
+
     def stop(self) -> None:
-        """End it at once, whatever it does. Safe to call twice."""
+        """End it at once, whatever it does. Safe to call twice, and after ``dismiss``."""
 
 
 class Executor(Protocol):
@@ -75,6 +78,7 @@ class Crew:
     limit: float | None
     follow: Callable[[Job, Outcome, bool], Sequence[Job]]
     _queue: deque[Job] = field(default_factory=deque)
+    _dismissed: list[Worker] = field(default_factory=list)
     _lost: dict[str, int] = field(default_factory=dict)  # how often a job lost its worker
     _false_starts: int = 0
 
@@ -88,8 +92,9 @@ class Crew:
                 self._wait(places)
                 for number, place in enumerate(places):
                     places[number] = self._look_after(place)
+                self._dismiss_idle(places)
         finally:
-            self.executor.stop([place.worker for place in places])
+            self.executor.stop([*self._dismissed, *(place.worker for place in places)])
 
     def _hire_for_queue(self, places: list[_Place]) -> None:
         """More workers, while there are jobs that no idle one is there for: jobs may follow from others."""
@@ -99,6 +104,15 @@ class Crew:
 
     def _hired(self, number: int) -> _Place:
         return _Place(number, self.executor.hire(number))
+
+    def _dismiss_idle(self, places: list[_Place]) -> None:
+        """Where no further jobs are in sight, let those go that wait, for what they hold; they end meanwhile."""
+        if self._queue or any(place.job is not None and place.job.measures for place in places):
+            return
+        for place in [place for place in places if place.job is None]:
+            place.worker.dismiss()
+            self._dismissed.append(place.worker)
+            places.remove(place)
 
     def _wait(self, places: Sequence[_Place]) -> None:
         """Until one has news that matters: with nothing left to give, idle workers are none's concern."""

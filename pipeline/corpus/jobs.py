@@ -68,7 +68,7 @@ class Job:
     def key(self) -> str:
         """The name of the job's files: readable, no two are the same, and it depends on video and segment alone."""
         begin = _UNUSUAL.sub("_", self.video)[-_KEY_LENGTH:].lstrip("_.-")
-        key = f"{begin}-{hashlib.sha256(self.video.encode('utf-8', 'replace')).hexdigest()[:_HASH_LENGTH]}"
+        key = f"{begin}-{hashlib.sha256(self.video.encode()).hexdigest()[:_HASH_LENGTH]}"
         return key if self.segment is None else f"{key}-{self.segment:05d}"
 
     @property
@@ -124,11 +124,12 @@ def shard_of(jobs: Sequence[Job], number: int, shards: int) -> list[Job]:
 
 
 def _job(video: Input, measures: bool) -> Job:
+    name = video.name.encode("utf-8", "backslashreplace").decode()  # of a file it may be no text, and tables hold text
     address = local(video.address)
     if is_network(address):
-        return Job(video.name, address, shown(video.address), video.size, measures=measures)
+        return Job(name, address, shown(video.address), video.size, measures=measures)
     path = Path(address).absolute()
-    return Job(video.name, str(path), shown(video.address), _size(path), measures=measures)
+    return Job(name, str(path), shown(video.address), _size(path), measures=measures)
 
 
 def _size(path: Path) -> int:

@@ -54,8 +54,8 @@ class ProcessWorker:
         line = self._line()
         return None if line is None else Outcome(**json.loads(line))
 
-    def kill(self) -> None:
-        """Let it end, without waiting until it has."""
+    def dismiss(self) -> None:
+        """See Worker."""
         if self.news >= 0:
             self._server.kill(self._number)
 
@@ -130,8 +130,7 @@ class ProcessExecutor:
     def stop(self, workers: Sequence[Worker]) -> None:
         """See Executor: none is waited for before all are told."""
         for worker in workers:
-            if isinstance(worker, ProcessWorker):
-                worker.kill()
+            worker.dismiss()
         for worker in workers:
             worker.stop()
 

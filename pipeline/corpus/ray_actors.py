@@ -85,6 +85,10 @@ class ActorWorker:
         result = self._result()
         return None if result is None else Outcome(**json.loads(result))
 
+    def dismiss(self) -> None:
+        """See Worker."""
+        self.stop()
+
     def stop(self) -> None:
         """See Worker."""
         with contextlib.suppress(Exception):  # the cluster may be gone

@@ -9,7 +9,12 @@ import contextlib
 import os
 import random
 import signal
+import socket
+import subprocess
+import sys
 import time
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +25,8 @@ from tests.pipeline.corpus_cases import contents, make_clips
 
 ROUNDS = int(os.environ.get("FOVEATE_KILLS", "3"))
 GONE_WITHIN = 5.0  # seconds
-LATEST = 2.5  # seconds after the start; with two processes there is work for about as long
+BEGINS_WITHIN = 120.0  # seconds, a cluster on any machine
+LATEST = 2.5  # seconds after the first process is there; the whole command takes about as long
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +43,42 @@ def whole(clips: Path) -> dict[str, str]:
     return contents(clips / "alone")
 
 
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a Ray cluster on this machine."""
+    if find_spec("ray") is None:
+        pytest.skip("needs Ray: pip install -e '.[ray]'")
+    with contextlib.closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    begin = ["start", "--head", "--block", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
+    ray = [sys.executable, "-m", "ray.scripts.scripts"]
+    port = f"--port={address.rpartition(':')[2]}"
+    head = subprocess.Popen([*ray, *begin, "--node-ip-address=127.0.0.1", port], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + BEGINS_WITHIN
+    while subprocess.run([*ray, "health-check", "--address", address], capture_output=True, check=False).returncode:
+        assert time.monotonic() < deadline, "the cluster does not begin"
+    yield address
+    head.terminate()
+    head.wait()
+
+
 def processes_of(pid: int) -> list[int]:
     """The children of a process, and theirs."""
     with contextlib.suppress(OSError):
         children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         return [*children, *(each for child in children for each in processes_of(child))]
     return []
+
+
+def actors() -> list[int]:
+    """The workers of the command on the cluster."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (place / "cmdline").read_bytes().startswith(b"ray::Actor"):
+                found.append(int(place.name))
+    return found
 
 
 def runs(pid: int) -> bool:
@@ -53,28 +89,57 @@ def runs(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
-def test_killed_at_some_moment(number: int, clips: Path, whole: dict[str, str], tmp_path: Path, start: Any) -> None:
-    chance = random.Random(number)
-    command = ["corpus", str(clips / "good"), "--out", str(tmp_path / "tokens"), "--workers", "2"]
-    process = start(*command)
-    time.sleep(chance.uniform(0.0, LATEST))
-    others = processes_of(process.pid)
-    if number % 2 and others:
+def check_whole(there: dict[str, str], whole: dict[str, str]) -> None:
+    """Whatever has its name is whole, and what counts as done is there."""
+    for name in there:
+        if name.startswith(("frames/", "_done/")):
+            assert there[name] == whole[name]
+        if name.startswith("_done/"):
+            assert name.replace("_done/", "frames/").replace(".json", ".parquet") in there
+
+
+def killed(process: subprocess.Popen[bytes], others: Sequence[int], one: int | None) -> None:
+    """Kill ``one`` of the others, or where that is None the command, behind which no other may stay."""
+    if one is not None:
         with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
-            os.kill(chance.choice(others), signal.SIGKILL)
+            os.kill(one, signal.SIGKILL)
     else:
         process.kill()
         deadline = time.monotonic() + GONE_WITHIN
         while any(map(runs, others)):
             assert time.monotonic() < deadline, "a process outlives the command"
             time.sleep(0.01)
-    process.communicate(timeout=60)
-    there = contents(tmp_path / "tokens")
-    for name in there:  # whatever has its name is whole, and what counts as done is there
-        if name.startswith(("frames/", "_done/")):
-            assert there[name] == whole[name]
-        if name.startswith("_done/"):
-            assert name.replace("_done/", "frames/").replace(".json", ".parquet") in there
+    process.communicate(timeout=120)
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_killed_at_some_moment(number: int, clips: Path, whole: dict[str, str], tmp_path: Path, start: Any) -> None:
+    chance = random.Random(number)
+    command = ["corpus", str(clips / "good"), "--out", str(tmp_path / "tokens"), "--workers", "2"]
+    process = start(*command)
+    while not processes_of(process.pid) and process.poll() is None:
+        time.sleep(0.001)
+    time.sleep(chance.uniform(0.0, LATEST))
+    others = processes_of(process.pid)
+    killed(process, others, chance.choice(others) if number % 2 and others else None)
+    check_whole(contents(tmp_path / "tokens"), whole)
     assert main([*command, "--retry", "-q"]) == 0
+    assert contents(tmp_path / "tokens") == whole
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_killed_on_a_cluster(
+    number: int, clips: Path, whole: dict[str, str], tmp_path: Path, start: Any, cluster: str
+) -> None:
+    chance = random.Random(number)
+    command = ["corpus", str(clips / "good"), "--out", str(tmp_path / "tokens"), "--workers", "2", "--ray", cluster]
+    process = start(*command)
+    while not actors() and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(chance.uniform(0.0, LATEST))
+    others = actors()
+    killed(process, others, chance.choice(others) if number % 2 and others else None)
+    check_whole(contents(tmp_path / "tokens"), whole)
+    again = start(*command, "--retry", "-q")
+    assert again.communicate(timeout=120) == (b"", b"")
     assert contents(tmp_path / "tokens") == whole

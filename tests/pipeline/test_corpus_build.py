@@ -160,6 +160,28 @@ def test_what_failed_is_done_again_when_asked(clips: Path, tmp_path: Path) -> No
     assert list((tmp_path / "corpus" / "_failed").iterdir()) == []
 
 
+def test_names_of_all_kinds(clips: Path, tmp_path: Path) -> None:
+    """One of them is no text: its bytes are not UTF-8."""
+    names = [
+        "-dash.mp4",
+        "line\nfeed.mp4",
+        'quote"$HOME.mp4',
+        "sp ace/日本.mp4",
+        os.fsdecode(b"bad\xff.mp4"),
+        "bad\\xff.mp4",
+    ]
+    for name in names:
+        (tmp_path / "clips" / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(clips / "good" / "00.mp4", tmp_path / "clips" / name)
+    for workers in (0, 2):
+        store = tmp_path / str(workers)
+        progress, failures = made([tmp_path / "clips"], Task(str(store), QUICK), workers=workers)
+        assert (len(progress.outcomes), failures) == (len(names), [])
+        table = pyarrow.parquet.read_table(store / "frames")
+        assert set(table["video"].to_pylist()) == {*names[:4], "bad\\udcff.mp4", "bad\\xff.mp4"}
+    assert contents(tmp_path / "0") == contents(tmp_path / "2")
+
+
 def test_the_largest_comes_first(clips: Path, tmp_path: Path) -> None:
     progress, _ = made([clips / "good"], Task(str(tmp_path), QUICK), workers=0)
     sizes = [next((clips / "good").rglob(Path(outcome.video).name)).stat().st_size for outcome in progress.outcomes]

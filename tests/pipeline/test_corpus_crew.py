@@ -46,6 +46,10 @@ class Staged:
         finished, self.present = done(self.present), None
         return finished
 
+    def dismiss(self) -> None:
+        assert self.present is None or self.present.video == "hangs"
+        self.stopped = True
+
     def stop(self) -> None:
         self.stopped = True
 
@@ -107,6 +111,21 @@ def test_workers_come_for_jobs_that_follow() -> None:
     stage, progress = Stage(), Progress({"long": [job(f"part {number}") for number in range(6)]})
     run(stage, [job("long")], progress, workers=3)
     assert (len(progress.over), len(stage.hired), stage.most) == (7, 3, 3)
+
+
+def test_who_has_nothing_left_to_do_is_let_go_while_others_work() -> None:
+    stage, idle = Stage(), list[int]()
+    crew = Crew(stage, 3, 5.0, Progress())
+
+    def wait(workers: Sequence[object], seconds: float) -> None:
+        idle.append(sum(each.present is None and not each.stopped for each in stage.hired))
+        if idle[-10:] == [0] * 10:  # all but the one that hangs have been let go
+            next(each for each in stage.hired if each.present).present = job("done after all")
+
+    stage.wait = wait  # type: ignore[method-assign]
+    crew.run([job("hangs"), job("a"), job("b")])
+    assert idle[-1] == 0
+    assert len(stage.hired) == 3
 
 
 def test_a_job_that_ends_its_worker_has_failed_the_second_time() -> None:
