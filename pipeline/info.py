@@ -47,7 +47,7 @@ class SourceInfo:
     cropping: Cropping | None = None  # by its container
     unsupported_orientation: str | None = None  # not applied, such as "rotation by 45 degrees"
     sample_aspect: float = 1.0  # width of a pixel / its height; reported, not applied
-    codec: str = ""
+    codec: str = ""  # FFmpeg's name of it, such as "av1", whichever decoder decodes it
     pixel_format: str = ""
     interlaced: bool = False
     unknown_matrix: int | None = None  # colour matrix (ISO/IEC 23091-2) that is read as the usual one for the size

@@ -19,18 +19,25 @@ LOSSLESS: Final[Mapping[str, str]] = {"preset": "veryfast", "qp": "0"}
 FAST: Final[Mapping[str, str]] = {"preset": "ultrafast", "crf": "23"}
 
 
-def encode(path: Path, frames: Iterable[av.VideoFrame], rate: Fraction, options: Mapping[str, str]) -> None:
-    """Write ``frames``, all of one size, as H.264 at a constant ``rate``; the file appears under its name when whole.
+def encode(
+    path: Path,
+    frames: Iterable[av.VideoFrame],
+    rate: Fraction,
+    options: Mapping[str, str],
+    encoder: str = "libx264",
+    pixel_format: str = "yuv420p",
+) -> None:
+    """Write ``frames``, all of one size, at a constant ``rate``; the file appears under its name when whole.
 
-    Raises SinkError where it cannot be written.
+    ``encoder`` is FFmpeg's name of it. Raises SinkError where the file cannot be written.
     """
     part = path.with_name(f"{path.stem}.part{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with av.open(f"file:{part}", "w") as container:
-            stream = container.add_stream("libx264", rate=rate, options=dict(options))
+            stream = container.add_stream(encoder, rate=rate, options=dict(options))
             assert isinstance(stream, av.VideoStream)
-            stream.pix_fmt = "yuv420p"
+            stream.pix_fmt = pixel_format
             for index, frame in enumerate(frames):
                 if index == 0:
                     stream.width, stream.height = frame.width, frame.height

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Final
 
 LIBRARY: Final = "libnvcuvid.so.1"
-_CODECS: Final = {"H264": 4, "HEVC": 8, "VP9": 10}  # cudaVideoCodec
+_CODECS: Final = {"H264": 4, "HEVC": 8, "VP9": 10, "AV1": 11}  # cudaVideoCodec
 _CHROMA: Final = 1  # cudaVideoChromaFormat_420
 
 

@@ -30,6 +30,7 @@ from foveate.pipeline.live.catching_up import CatchingUp
 from foveate.pipeline.live.decoding import HostPicture, LivePicture, on_host
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.sources.beginning import is_encrypted
+from foveate.pipeline.sources.coded import codec_of
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
 from foveate.pipeline.sources.decoding import reason_of, record_damage
 from foveate.pipeline.sources.reading import PictureReader
@@ -115,7 +116,7 @@ class LiveDecoding:
     def _never(feed: LiveFeed) -> str | None:
         """Why no packet of a connection is for the hardware."""
         if feed.decoder.name not in SEQUENCE:
-            return f"live streams of {feed.decoder.name} are not decoded by the hardware"
+            return f"live streams of {codec_of(feed.decoder.name)} are not decoded by the hardware"
         try:
             CodedStream(feed.decoder.name, feed.decoder.extradata or b"")
         except ValueError as error:

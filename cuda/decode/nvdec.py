@@ -16,7 +16,7 @@ from foveate.pipeline.extras import install_command
 
 _LIBRARIES: Final = (LIBRARY, "libnvidia-encode.so.1")  # the second is loaded even for decoding
 _CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9"}
-"""PyAV's decoders, and the hardware's names of what they decode. AV1 is not proven: the cards at hand lack it."""
+"""Codecs, and the hardware's names of them. AV1 is not among them: it could not be tested, as no H200 decodes it."""
 _DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
 """Bits of the pixel formats that are left to the hardware."""
 
@@ -24,7 +24,7 @@ _DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
 def codec_problem(codec: str, pixel_format: str, width: int, height: int, gpu: int = 0) -> str | None:
     """Why the hardware cannot decode this, or None where it can. Ends no process, whatever the driver's state."""
     if codec not in _CODECS:
-        return f"the hardware has no decoder for {codec}"
+        return f"the hardware decoder is not used for {codec}"
     if pixel_format not in _DEPTHS:
         return f"the hardware decoder is not used for pixel format {pixel_format}"
     problem = gpu_problem() or library_problem()
@@ -74,7 +74,7 @@ class Nvdec:
     """Decodes one stream packet by packet. Made, used and closed by the thread that owns the GPU."""
 
     def __init__(self, device: Device, codec: str, at_once: bool = False) -> None:
-        """``codec`` is PyAV's name of the decoder. Raises PyNvVideoCodec's errors.
+        """``codec`` is one for which ``codec_problem`` is None. Raises PyNvVideoCodec's errors.
 
         ``at_once``: each packet holds one whole picture, and pictures are shown in the order of the packets; so each
         comes out at its packet.

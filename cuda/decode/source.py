@@ -25,6 +25,7 @@ from foveate.pipeline.info import SourceInfo, decoding_note
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
+from foveate.pipeline.sources.coded import codec_of
 from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import Feed, FrameDecoder, Packets, next_feed, record_damage
 from foveate.pipeline.sources.reading import PictureReader
@@ -246,7 +247,7 @@ class DeviceSource:
 
     def _whole_on_host(self, feed: ContainerFeed) -> Generator[HostPicture, None, None]:
         """The pictures of a stream of another kind than the one before it."""
-        _LOG.warning("%s: goes on as %s, decoded on the CPU", self.info.name, feed.decoder.name)
+        _LOG.warning("%s: goes on as %s, decoded on the CPU", self.info.name, codec_of(feed.decoder.name))
         for frame in FrameDecoder(feed, self.damage).frames():
             if frame.pts is not None:
                 yield HostPicture(frame.pts, frame)
@@ -288,7 +289,7 @@ class DeviceSource:
 
     def _by_hardware(self, device: Device, feed: Packets) -> Generator[Picture, None, int]:
         """The same, up to a packet that the hardware cannot decode rightly, which is then ``_beyond``."""
-        decoder = Nvdec(device, feed.decoder.name)
+        decoder = Nvdec(device, codec_of(feed.decoder.name))
         self._beyond = self._reached = None
         sent = received = 0
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
+from av.codec.codec import Codec
 from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 
@@ -18,6 +19,11 @@ _START: Final = b"\0\0\1"
 _HEVC_PARAMETERS: Final = 33  # the type of a sequence parameter set
 _MPEG_PICTURE: Final = b"\0\0\1\0"  # a picture's start code
 _MPEG_B: Final = 3  # the type that no other picture needs
+
+
+def codec_of(decoder: str) -> str:
+    """The codec that one of FFmpeg's decoders decodes: "av1" for libdav1d. Mostly the name is the same."""
+    return Codec(decoder, "r").canonical_name
 
 
 class CodedPictures:

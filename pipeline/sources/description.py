@@ -8,6 +8,7 @@ from av.video.frame import VideoFrame
 
 from foveate.pipeline.info import Cropping, SourceInfo, TimesFrom
 from foveate.pipeline.settings import SourceSettings
+from foveate.pipeline.sources.coded import codec_of
 from foveate.pipeline.sources.cropping import Crop
 from foveate.pipeline.sources.decoding import Feed
 from foveate.pipeline.sources.planes import unknown_matrix
@@ -47,7 +48,7 @@ def describe(feed: Feed, opening: Opening, settings: SourceSettings, name: str) 
         cropping=_cropping(feed.geometry.crop, decoded),
         unsupported_orientation=orientation.unsupported,
         sample_aspect=1 / aspect if orientation.transpose else aspect,
-        codec=feed.decoder.name,
+        codec=codec_of(feed.decoder.name),
         pixel_format=decoded.format.name,
         interlaced=bool(decoded.interlaced_frame),
         unknown_matrix=unknown_matrix(decoded),

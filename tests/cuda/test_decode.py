@@ -13,21 +13,23 @@ from foveate.cuda.decode import nvdec
 from foveate.cuda.decode.limits import Limits, capabilities
 from foveate.cuda.decode.source import DeviceSource, on_device
 from foveate.cuda.driver.device import Device
+from foveate.pipeline import open_stream
 from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 
 FRAMES = 24
-WIDTH, HEIGHT = 336, 258
+SIZE = WIDTH, HEIGHT = 336, 258
 
 
-def encode(path: Path, codec: str, pixel_format: str) -> None:
-    """A gradient that moves, with B-frames where the encoder makes them."""
-    rows, columns = np.indices((HEIGHT, WIDTH))
+def encode(path: Path, codec: str, pixel_format: str, grain: int = 0, size: tuple[int, int] = SIZE) -> None:
+    """A gradient that moves, with B-frames where the encoder makes them. ``grain``: film grain that AV1 synthesises."""
+    rows, columns = np.indices(size[::-1])
+    options = {"svtav1-params": f"film-grain={grain}"} if grain else {}
     with av.open(str(path), "w") as out:
-        stream = out.add_stream(codec, rate=25)
+        stream = out.add_stream(codec, rate=25, options=options)
         assert isinstance(stream, av.VideoStream)
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pixel_format
+        stream.width, stream.height, stream.pix_fmt = *size, pixel_format
         for index in range(FRAMES):
             picture = np.stack([(rows + 3 * index) % 256, (columns * 2 + index) % 256, (rows + columns) % 256], -1)
             for packet in stream.encode(av.VideoFrame.from_ndarray(picture.astype(np.uint8), format="rgb24")):
@@ -60,20 +62,21 @@ def rounded_by_hand(path: Path) -> list[Frame]:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("codec", "name", "pixel_format"),
+    ("codec", "name", "pixel_format", "size"),
     [
-        ("libx264", "a.mp4", "yuv420p"),
-        ("libx264", "a.mkv", "yuv420p"),
-        ("libx265", "b.mp4", "yuv420p"),
-        ("libx265", "c.mp4", "yuv420p10le"),
-        ("libvpx-vp9", "d.webm", "yuv420p"),
+        ("libx264", "a.mp4", "yuv420p", SIZE),
+        ("libx264", "a.mkv", "yuv420p", SIZE),
+        ("libx265", "b.mp4", "yuv420p", SIZE),
+        ("libx265", "c.mp4", "yuv420p10le", SIZE),
+        ("libvpx-vp9", "d.webm", "yuv420p", SIZE),
+        ("libvpx-vp9", "e.webm", "yuv420p", (333, 257)),
     ],
 )
-def test_codecs(codec: str, name: str, pixel_format: str, tmp_path: Path) -> None:
+def test_codecs(codec: str, name: str, pixel_format: str, size: tuple[int, int], tmp_path: Path) -> None:
     if codec not in av.codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     path = tmp_path / name
-    encode(path, codec, pixel_format)
+    encode(path, codec, pixel_format, size=size)
     expected = rounded_by_hand(path) if "10" in pixel_format else by_pyav(path)
     found: list[Any] = []
     source = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
@@ -89,6 +92,29 @@ def test_codecs(codec: str, name: str, pixel_format: str, tmp_path: Path) -> Non
     for (_, *planes), frame in zip(found, expected, strict=True):
         for mine, cpu in zip(planes, (frame.luma, *(frame.chroma or ())), strict=True):
             assert np.array_equal(mine, cpu)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("pixel_format", ["yuv420p", "yuv420p10le"])
+@pytest.mark.parametrize("grain", [0, 30])
+def test_av1_is_decoded_on_the_cpu_with_one_note(
+    pixel_format: str, grain: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is chosen on the card is what the CPU engine chooses, but for cells at the cut."""
+    if "libsvtav1" not in av.codecs_available:
+        pytest.skip("this PyAV has no encoder libsvtav1")
+    encode(tmp_path / "a.mp4", "libsvtav1", pixel_format, grain, (640, 360))
+    found = []
+    for engine in ("cuda", "cpu"):
+        wanted: dict[str, Any] = {"engine": engine, "budget": 100, "cache": {"enabled": False}}
+        with open_stream(str(tmp_path / "a.mp4"), **wanted) as stream:
+            assert stream.info.codec == "av1"
+            found.append([{*zip(each.x, each.y, each.lod, strict=True)} for each in stream])
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.endswith("a.mp4: decoded on the CPU: the hardware decoder is not used for av1")
+    assert len(found[0]) == len(found[1]) == FRAMES
+    both = sum(len(mine & cpu) for mine, cpu in zip(*found, strict=True))
+    assert both >= 0.99 * sum(map(len, found[1]))
 
 
 def transport(path: Path, pid: int, first: int) -> bytes:
@@ -129,7 +155,8 @@ def test_transport_streams_that_were_joined(joined: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("codec", "pixel_format", "problem"),
     [
-        ("mpeg4", "yuv420p", "the hardware has no decoder for mpeg4"),
+        ("mpeg4", "yuv420p", "the hardware decoder is not used for mpeg4"),
+        ("av1", "yuv420p", "the hardware decoder is not used for av1"),
         ("h264", "yuv444p", "the hardware decoder is not used for pixel format yuv444p"),
         ("hevc", "yuv422p10le", "the hardware decoder is not used for pixel format yuv422p10le"),
     ],
