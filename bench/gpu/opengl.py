@@ -9,6 +9,7 @@ what is told is the time beside clearing alone. All by the host's clock, until b
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -24,7 +25,8 @@ from foveate.pipeline.errors import first_line
 _ROUNDS: Final = 200
 _WARM: Final = 20
 _MOST_DEVICES: Final = 8  # of EGL's, of which some may render on the CPU
-_LIBRARIES: Final = {"libgl": "libGL.so.1", "libegl": "libEGL.so.1"}
+_OPENGL: Final = ("libGL.so.1", "libOpenGL.so.0")  # the second alone is there where GLX is not
+_EGL: Final = "libEGL.so.1"
 _TEXTURE_2D: Final = 0x0DE1  # GL_TEXTURE_2D
 _WRITABLE: Final = 4  # CU_GRAPHICS_REGISTER_FLAGS_SURFACE_LDST
 
@@ -53,10 +55,11 @@ def opengl_context() -> tuple[Any, str]:
         import moderngl
     except ImportError:
         return None, "moderngl cannot be imported"
+    libraries = {"libgl": next(filter(_loads, _OPENGL), _OPENGL[0]), "libegl": _EGL}
     why = "EGL has no device"
     for index in range(_MOST_DEVICES):
         try:
-            context = moderngl.create_context(standalone=True, backend="egl", device_index=index, **_LIBRARIES)
+            context = moderngl.create_context(standalone=True, backend="egl", device_index=index, **libraries)
         except Exception as error:  # noqa: BLE001 (moderngl raises bare Exceptions)
             return None, why if index else first_line(error)
         if "NVIDIA" in context.info["GL_VENDOR"]:
@@ -64,6 +67,14 @@ def opengl_context() -> tuple[Any, str]:
         why = f"EGL renders by {context.info['GL_RENDERER']}"
         context.release()
     return None, why
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def _measured(context: Any, stream: Stream) -> dict[str, Any]:
