@@ -84,6 +84,15 @@ def test_codecs_and_containers_old_and_new(tmp_path: Path, name: str) -> None:
         check(tmp_path / name, list(range(30)), [n / 30 for n in range(30)])
 
 
+@pytest.mark.parametrize(
+    ("name", "codec"), [("av1.mp4", "av1"), ("vp9.ivf", "vp9"), ("h264.flv", "h264"), ("j2k.mkv", "jpeg2000")]
+)
+def test_what_is_told_is_the_codec_and_not_its_decoder(tmp_path: Path, name: str, codec: str) -> None:
+    """FFmpeg decodes AV1 by libdav1d."""
+    ffmpeg(*pictures(), "-frames:v", 4, *CODECS[name], tmp_path / name)
+    assert read(tmp_path / name)[0].codec == codec
+
+
 SPARSE: dict[str, tuple[str, list[float]]] = {
     "9 s": ("N*9", [9.0 * n for n in range(12)]),
     "12 s": ("N*12", [12.0 * n for n in range(12)]),
