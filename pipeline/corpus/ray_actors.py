@@ -32,6 +32,9 @@ AUTO: Final = "auto"
 _CONNECTS: Final = 1.5  # seconds within which an address must take a connection
 _ANSWERS: Final = 8.0  # and then answer as a cluster does
 BEGINS: Final = 60.0  # seconds within which the first actor must have begun
+_TOKEN: Final = (
+    "the cluster wants its token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what is in its ~/.ray/auth_token"
+)
 _NAMESPACE: Final = "foveate"
 
 
@@ -199,4 +202,6 @@ def _require_answer(address: str) -> None:
         raise EngineError(f"--ray {address}: no Ray cluster answers there within {_ANSWERS:g} s") from None
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["it is not healthy"]
+        if "AuthenticationError" in said[-1]:
+            said = [_TOKEN]
         raise EngineError(f"--ray {address}: {said[-1][:300]}")

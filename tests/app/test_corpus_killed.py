@@ -50,17 +50,22 @@ def cluster() -> Iterator[str]:
         pytest.skip("needs Ray: pip install -e '.[ray]'")
     with contextlib.closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{unused.getsockname()[1]}"
-    begin = ["start", "--head", "--block", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
+        port = unused.getsockname()[1]
     ray = [sys.executable, "-m", "ray.scripts.scripts"]
-    port = f"--port={address.rpartition(':')[2]}"
-    head = subprocess.Popen([*ray, *begin, "--node-ip-address=127.0.0.1", port], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + BEGINS_WITHIN
-    while subprocess.run([*ray, "health-check", "--address", address], capture_output=True, check=False).returncode:
-        assert time.monotonic() < deadline, "the cluster does not begin"
-    yield address
-    head.terminate()
-    head.wait()
+    begin = [*ray, "start", "--head", "--block", "--num-cpus=2", "--include-dashboard=false", f"--port={port}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "disabled")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        head = subprocess.Popen(begin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + BEGINS_WITHIN
+        check = [*ray, "health-check", "--address", f"127.0.0.1:{port}"]
+        try:
+            while subprocess.run(check, capture_output=True, check=False).returncode:
+                assert time.monotonic() < deadline, "the cluster does not begin"
+            yield f"127.0.0.1:{port}"
+        finally:
+            head.terminate()
+            head.wait()
 
 
 def processes_of(pid: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -68,6 +69,19 @@ def test_nobody_answers(clips: Path, tmp_path: Path, silent: int) -> None:
             with pytest.raises(EngineError, match=said):
                 made([clips / "good"], Task(str(tmp_path / "x"), Settings()), ray=f"127.0.0.1:{port}")
     assert not (tmp_path / "x").exists()
+
+
+def test_a_cluster_that_wants_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which ``ray start`` asks for by default, from 2.60 on, where the machine has one; what its health check says."""
+    said = "ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken: Authentication token is missing"
+    answer = subprocess.CompletedProcess([], 1, "", f"Traceback (most recent call last):\n{said}\n")
+    monkeypatch.setattr(ray_actors.subprocess, "run", lambda *_, **__: answer)
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(
+            EngineError, match=f"^--ray {address}: the cluster wants its token; set RAY_AUTH_MODE=token"
+        ):
+            ray_actors.RayExecutor(Task("store", Settings()), address)
 
 
 @pytest.mark.parametrize(
