@@ -60,7 +60,7 @@ class SourceGroup:
         for number in numbers:
             frames = None if arguments.web is None else LatestFrames()
             sinks = [*sinks_of(arguments, number), *([] if frames is None else [frames])]
-            log = StateLog(console.say, quiet=arguments.quiet, alone=not self._several)
+            log = StateLog(console.say, quiet=arguments.quiet)
             settings = _settings_of(arguments, number)
             worker = SourceWorker(number, arguments.addresses[number], settings, sinks, log, ended)
             self.workers.append(worker)

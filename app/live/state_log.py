@@ -11,8 +11,7 @@ from foveate.pipeline.live.status import Status
 
 _MANY = 10  # changes in a minute that are printed one by one
 _MINUTE = 60.0  # seconds
-_TROUBLE = {"stalled", "reconnecting", "failed"}
-_LAST = {"closed", "failed"}
+_TROUBLE = {"stalled", "reconnecting"}
 
 
 class StateLog:
@@ -23,24 +22,23 @@ class StateLog:
         say: Callable[[str], None],
         *,
         quiet: bool,
-        alone: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``quiet``: print trouble only. ``alone``: print no failure, as the program ends with that error."""
-        self._say, self._quiet, self._alone, self._now = say, quiet, alone, now
+        """``quiet``: print trouble only."""
+        self._say, self._quiet, self._now = say, quiet, now
         self._lock = threading.Lock()
         self._printed: deque[float] = deque(maxlen=_MANY)  # when the latest lines were written
         self._latest: Status | None = None  # of those held back
         self._changes = 0  # since the last line
 
     def hear(self, status: Status) -> None:
-        """Print a change, or hold it back. From any thread."""
-        if (self._quiet and status.state not in _TROUBLE) or (self._alone and status.state == "failed"):
+        """Print a change, or hold it back; but not a failure, of which the error tells. From any thread."""
+        if status.state == "failed" or (self._quiet and status.state not in _TROUBLE):
             return
         with self._lock:
             self._changes += 1
             busy = len(self._printed) == _MANY and self._now() - self._printed[0] < _MINUTE
-            if status.state not in _LAST and (busy or self._latest is not None):
+            if status.state != "closed" and (busy or self._latest is not None):
                 self._latest = status
             else:
                 self._print(status)

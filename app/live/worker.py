@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from foveate.app.live.latency import Latencies
 from foveate.app.live.state_log import StateLog
 from foveate.app.tally import Tally
+from foveate.pipeline.errors import first_line
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.live.status import Status
 from foveate.pipeline.selection import Header, Selection
@@ -109,9 +111,12 @@ class SourceWorker:
         self._thread.join(max(0.0, seconds))
 
     def current(self) -> Status:
-        """The present status of the source."""
+        """The present status of the source; failed as well where one of its outputs could not be written."""
         live = self.stream.status if self.stream is not None else None
-        return live or self.status
+        status = live or self.status
+        if self.error is not None and status.state != "failed":
+            return replace(status, state="failed", reason=first_line(self.error))
+        return status
 
     @property
     def damaged(self) -> int:

@@ -101,7 +101,7 @@ class LatestFrames:
         return {
             "number": number,
             "name": status.name,
-            "state": "failed" if worker.error is not None else status.state,
+            "state": status.state,
             "reason": status.reason,
             "for": round(time.monotonic() - status.since, 1) if status.since else None,
             "age": None if age is None else round(age, 3),

@@ -229,11 +229,27 @@ def test_a_file_may_hold_several_addresses(tmp_path: Path) -> None:
         live_arguments([f"@{empty}"], Console())
 
 
+def test_a_source_whose_output_cannot_be_written_has_failed(foveate: Any, mjpeg: Any, tmp_path: Path) -> None:
+    """The other one goes on; one line says why, and the summary that it failed."""
+    (tmp_path / "tokens-1.jsonl").symlink_to("/dev/full")
+    addresses = [f"http://127.0.0.1:{mjpeg.port}/stream", f"http://127.0.0.1:{mjpeg.port}/stream?camera=1"]
+    code, _, err = foveate("live", *addresses, *QUICK, "--duration", "2", "-o", str(tmp_path / "tokens-{}.jsonl"))
+    assert code == 1
+    assert [line for line in err.splitlines() if "the disk is full" in line] == [
+        "foveate: warning: source 1 failed: cannot write /dev/full: the disk is full; free some space "
+        "or name another place"
+    ]
+    assert f"{addresses[1]}: failed" in err
+    assert f"{addresses[0]}: closed" in err
+    assert len(records(tmp_path / "tokens-0.jsonl")) > 20
+
+
 def test_several_sources_at_once(foveate: Any, mjpeg: Any, tmp_path: Path) -> None:
     addresses = [f"http://127.0.0.1:{mjpeg.port}/{path}" for path in ("stream", "refused", "stream?rate=10")]
     pattern = str(tmp_path / "tokens-{}.jsonl")
     code, _, err = foveate("live", *addresses, *QUICK, "--duration", "2", "-o", pattern)
     assert code == 1
+    assert err.count("user or password") == 1  # said once
     assert "source 1 failed" in err
     assert len(records(tmp_path / "tokens-0.jsonl")) > 20
     assert 10 <= len(records(tmp_path / "tokens-2.jsonl")) <= 22

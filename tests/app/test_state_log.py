@@ -60,10 +60,10 @@ def test_the_last_line_is_how_it_fares() -> None:
 def test_the_end_is_told_at_once() -> None:
     log, said, clock = heard()
     flap(log, clock, 11, 0.1)
-    log.hear(Status("camera", "failed", "refused"))
+    log.hear(Status("camera", "closed"))
     clock.seconds += 100.0
     log.flush()
-    assert said[10:] == ["foveate: camera: failed: refused (changes since the last line: 2)"]
+    assert said[10:] == ["foveate: camera: closed (changes since the last line: 2)"]
 
 
 def test_quiet_tells_of_trouble_only() -> None:
@@ -74,9 +74,9 @@ def test_quiet_tells_of_trouble_only() -> None:
     assert said == ["foveate: camera: reconnecting: hung up"] * 2 + ["foveate: camera: stalled"]
 
 
-def test_of_a_single_source_the_error_tells_the_failure() -> None:
+def test_the_error_tells_a_failure() -> None:
     said: list[str] = []
-    log = StateLog(said.append, quiet=False, alone=True)
+    log = StateLog(said.append, quiet=False)
     log.hear(Status("camera", "connecting"))
     log.hear(Status("camera", "failed", "refused"))
     assert said == ["foveate: camera: connecting"]
