@@ -26,6 +26,7 @@ from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Source
 from foveate.pipeline.info import EngineInfo
+from foveate.pipeline.live.opening import ENGINE, ENGINE_BEGUN, reached
 from foveate.pipeline.live.source import LiveSource
 from foveate.pipeline.plan import StreamPlan
 from foveate.pipeline.selection import Step
@@ -58,6 +59,7 @@ class CudaEngine:
         self._behind = 0 if lockstep else 1  # frames at work while one is unpacked
         self._open: tuple[Device, Stream] | None = None  # while ``cascade`` runs
         self._sessions: list[FormatSession] = []  # of this frame's format, behind one whose last frame is at work
+        self._live: str | None = None  # the name of a live source
         self._debt: DeviceArray | None = None  # where the budget is an average; see Cascade
 
     def threads(self, source: Source, decode: Stage) -> list[list[Stage]]:
@@ -67,7 +69,8 @@ class CudaEngine:
         frame is unpacked as soon as its work is done, and not when the next one comes.
         """
         live = isinstance(source, LiveSource)
-        self._behind = 0 if live else self._behind
+        if live:
+            self._behind, self._live = 0, source.info.name
         stages = [Stage("upload", self.upload), Stage("pyramid", self.pyramid), Stage("cascade", self.cascade, depth=2)]
         return [[decode, *stages]] if live or isinstance(source, DeviceSource) else [[decode], stages]
 
@@ -126,7 +129,14 @@ class CudaEngine:
             raise RuntimeError("upload must be read by the engine's own cascade")
         device, stream = self._open
         keyframe = Keyframe.SIZE if self._sessions else Keyframe.FIRST
-        return FormatSession(device, frame, keyframe, self._settings, self._feedback, stream, self._selector)
+        self._note(ENGINE_BEGUN)
+        session = FormatSession(device, frame, keyframe, self._settings, self._feedback, stream, self._selector)
+        self._note(ENGINE)
+        return session
+
+    def _note(self, step: str) -> None:
+        if self._live is not None:
+            reached(self._live, step)
 
     def _selector(self, device: Device, pixels: Pixels, stream: Stream) -> Selector:
         if self._chooses_on_host:

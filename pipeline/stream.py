@@ -358,7 +358,7 @@ def _write(steps: Iterator[Step], sinks: Sequence[Sink], header: Header) -> Iter
         for sink in sinks:
             sink.open(header)
             opened.append(sink)
-        for step in with_latency(steps):
+        for step in with_latency(steps, header.source):
             for sink in sinks:
                 sink.write(step.frame, step.selection)
             yield step

@@ -5,6 +5,7 @@ python -m foveate.bench.gpu.live sample_videos/bunny.mp4 --streams 100 --seconds
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import resource
@@ -26,6 +27,7 @@ from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
 from foveate.pipeline.frames import FrameView
+from foveate.pipeline.live.opening import LOG, STEPS, reached
 from foveate.pipeline.selection import Header, Selection
 from foveate.pipeline.settings import LiveSettings, Settings
 from foveate.pipeline.stream import Stream
@@ -35,6 +37,7 @@ _RATE: Final = 30  # pictures a second
 _LENGTH: Final = 300  # pictures of the clip
 _EACH: Final = 25  # streams of a process
 _OPENING: Final = 120.0  # seconds within which every stream must run
+_BEGUN: Final = "camera begun"  # the step before those of pipeline.live.opening
 _WARM: Final = 30  # frames of a stream before it counts as running
 _CURRENT: Final = 0.1  # seconds; tokens that are older are of what came in while decoders were still being made
 
@@ -73,6 +76,8 @@ def gpu_live(
         f"packet, p99 {opening['first_p99_s']:.1f} s; age p50 {opening['age_p50_ms']:.0f} ms, "
         f"p99 {opening['age_p99_ms']:.0f} ms, at most {opening['age_max_ms']:.0f} ms; {opening['skipped']} skipped"
     )
+    for step, times in opening["steps"].items():
+        standard_error().print(f"  {step}: after {times['p50_s']:.2f} s, p99 {times['p99_s']:.2f} s")
     hand_out(record, out)
 
 
@@ -86,11 +91,11 @@ def _card() -> str:
 def measured(clip: Path, settings: Settings, streams: int, processes: int, seconds: int) -> dict[str, Any]:
     """The figures over all streams. Raises RedCheckError."""
     numbers = [range(first, streams, processes) for first in range(processes)]
-    opening = time.monotonic()
+    begin = time.monotonic()
     with _children(clip, settings, streams, numbers) as children:
         for child in children:
             _answer(child, _OPENING)
-        opening = time.monotonic() - opening
+        opening = time.monotonic() - begin
         for child in children:
             child.send(seconds)
         results = [_answer(child, seconds + _OPENING) for child in children]
@@ -100,7 +105,7 @@ def measured(clip: Path, settings: Settings, streams: int, processes: int, secon
     received, dropped = (sum(result[name] for result in results) for name in ("received", "dropped"))
     return {
         "opening_s": opening,
-        "opening": _opening([result["opening"] for result in results]),
+        "opening": _opening([result["opening"] for result in results], begin),
         "fps": len(ages) / seconds,
         "frames": len(ages),
         "received": received,
@@ -114,17 +119,28 @@ def measured(clip: Path, settings: Settings, streams: int, processes: int, secon
     }
 
 
-def _opening(processes: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Of the time before all streams ran: how old tokens were, and when each stream's first ones came."""
+def _opening(processes: Sequence[dict[str, Any]], begin: float) -> dict[str, Any]:
+    """Of the time before all streams ran: how old tokens were, and when each stream had reached each step.
+
+    The steps are in seconds from ``begin`` on, when the processes were started.
+    """
     ages = sorted(age for process in processes for age in process["ages"])
     firsts = sorted(first for process in processes for first in process["firsts"])
     return {
         "frames": len(ages),
-        "skipped": sum(process["skipped"] for process in processes),
+        **{name: sum(process[name] for process in processes) for name in ("skipped", "dropped")},
         **{f"age_p{percent}_ms": 1000 * percentile(ages, percent) for percent in (50, 99)},
         "age_max_ms": 1000 * ages[-1],
         **{f"first_p{percent}_s": percentile(firsts, percent) for percent in (50, 99)},
+        "steps": dict(_steps(processes, begin)),
     }
+
+
+def _steps(processes: Sequence[dict[str, Any]], begin: float) -> Iterator[tuple[str, dict[str, float]]]:
+    for step in (_BEGUN, *STEPS):
+        times = sorted(moment - begin for process in processes for moment in process["steps"].get(step, ()))
+        if times:
+            yield step, {f"p{percent}_s": percentile(times, percent) for percent in (50, 99)}
 
 
 def _per_frame(processes: Sequence[dict[str, float]], frames: int) -> dict[str, float]:
@@ -166,10 +182,31 @@ def _answer(child: Connection, limit: float) -> dict[str, Any]:
     return answer
 
 
+class _Timeline(logging.Handler):
+    """When each camera first reached each step, seconds by time.monotonic()."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self._times: dict[str, dict[str, float]] = {}
+        LOG.setLevel(logging.DEBUG)
+        LOG.propagate = False
+        LOG.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See opening.reached."""
+        name, step = record.args or ("", "")
+        self._times.setdefault(str(step), {}).setdefault(str(name), time.monotonic())
+
+    def steps(self) -> dict[str, list[float]]:
+        """The moments at which cameras reached each."""
+        return {step: list(times.values()) for step, times in self._times.items()}
+
+
 @dataclass
 class _Camera:
     """One stream, and what came of it."""
 
+    name: str
     clip: Path
     settings: Settings
     phase: float  # seconds by which its pictures come later than those of the first camera
@@ -188,7 +225,8 @@ class _Camera:
     def run(self) -> None:
         """Read to the end."""
         try:
-            with open_paced(self._opened, self.settings, [self]) as stream:
+            reached(self.name, _BEGUN)
+            with open_paced(self._opened, self.settings, [self], self.name) as stream:
                 self.stream = stream
                 stream.drain()
         except Exception as error:  # noqa: BLE001 - it goes to the parent
@@ -242,7 +280,11 @@ class _Camera:
 
 def _child(parent: Connection, clip: Path, settings: Settings, places: Sequence[float]) -> None:
     """``places``: of each camera among all, 0 to 1: neither its pictures nor its keyframes fall on those of others."""
-    cameras = [_Camera(clip, _staggered(settings, place), place / _RATE) for place in places]
+    timeline = _Timeline()
+    cameras = [
+        _Camera(f"camera-{number}", clip, _staggered(settings, place), place / _RATE)
+        for number, place in enumerate(places)
+    ]
     for camera in cameras:
         threading.Thread(target=camera.run, name="camera", daemon=True).start()
     while any(not camera.runs and camera.error is None for camera in cameras):
@@ -250,7 +292,7 @@ def _child(parent: Connection, clip: Path, settings: Settings, places: Sequence[
     problems = [camera.problem for camera in cameras if camera.problem is not None]
     parent.send(problems[0] if problems else {})
     if not problems:
-        parent.send(_window(cameras, parent.recv()))
+        parent.send(_window(cameras, timeline.steps(), parent.recv()))
 
 
 def _staggered(settings: Settings, place: float) -> Settings:
@@ -260,11 +302,13 @@ def _staggered(settings: Settings, place: float) -> Settings:
     return settings.model_copy(update={"change": change.model_copy(update={"keyframe_offset": offset})})
 
 
-def _window(cameras: Sequence[_Camera], seconds: int) -> dict[str, Any] | str:
+def _window(cameras: Sequence[_Camera], steps: dict[str, list[float]], seconds: int) -> dict[str, Any] | str:
     opening = {
         "ages": [age for camera in cameras for age in camera.ages],
         "firsts": [camera.first for camera in cameras],
         "skipped": sum(camera.skipped for camera in cameras),
+        "dropped": sum(camera.counts()[1] for camera in cameras),
+        "steps": steps,
     }
     for camera in cameras:
         camera.ages, camera.waits, camera.latencies = [], [], []

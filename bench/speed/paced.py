@@ -24,7 +24,7 @@ from foveate.pipeline.settings import LiveSettings, Settings, SourceSettings
 from foveate.pipeline.sinks import Sink
 from foveate.pipeline.stream import Stream, prepared
 
-_ADDRESS: Final = "rtsp://127.0.0.1/paced"  # stands for one; nothing connects to it
+_ADDRESS: Final = "rtsp://127.0.0.1/"  # stands for that of a camera; nothing connects to it
 _CAMERA: Final = {"preset": "veryfast", "crf": "23", "bf": "0", "g": "60", "x264-params": "scenecut=0"}
 
 
@@ -70,12 +70,12 @@ class PacedFeed(LiveFeed):
             self._container.seek(self.stream.start_time or 0, stream=self.stream)
 
 
-def open_paced(feed: OpenFeed, settings: Settings, sinks: Sequence[Sink] = ()) -> Stream:
-    """A Stream of what looks like a camera. Raises what open_stream raises."""
+def open_paced(feed: OpenFeed, settings: Settings, sinks: Sequence[Sink] = (), name: str = "paced") -> Stream:
+    """A Stream of what looks like a camera of that name. Raises what open_stream raises."""
     ready = prepared(settings, sinks, {})
-    settings = ready.plan.settings
-    decode = live_decoding(ready.engine, "paced", settings.device or 0) or on_host
-    return Stream(LiveSource(_ADDRESS, settings.live, settings.source, None, decode, feed), ready, sinks)
+    settings, address = ready.plan.settings, _ADDRESS + name
+    decode = live_decoding(ready.engine, address, settings.device or 0) or on_host
+    return Stream(LiveSource(address, settings.live, settings.source, None, decode, feed), ready, sinks)
 
 
 def camera_clip(source: Path, path: Path, size: tuple[int, int], frames: int, rate: int) -> None:

@@ -29,6 +29,7 @@ from foveate.pipeline.info import decoding_note
 from foveate.pipeline.live.catching_up import CatchingUp
 from foveate.pipeline.live.decoding import HostPicture, LivePicture, on_host
 from foveate.pipeline.live.feed import LiveFeed
+from foveate.pipeline.live.opening import DECODER, KEYFRAME, reached
 from foveate.pipeline.sources.beginning import is_encrypted
 from foveate.pipeline.sources.coded import codec_of
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
@@ -79,7 +80,7 @@ class LiveDecoding:
 
     def __init__(self, name: str, gpu: int = 0) -> None:
         """``name`` is the source's, without passwords."""
-        self._name, self._gpu = name, gpu
+        self.name, self._gpu = name, gpu
         self._reported: str | None = None  # why the CPU decodes, as was said last
         self._skipped_reported = False
 
@@ -104,13 +105,13 @@ class LiveDecoding:
         if problem == self._reported:
             return
         self._reported = problem
-        _LOG.warning("%s: %s", self._name, decoding_note(problem) or "decoded on the GPU again")
+        _LOG.warning("%s: %s", self.name, decoding_note(problem) or "decoded on the GPU again")
 
     def report_skipped(self, number: int) -> None:
         """Say that so many pictures are left out; only the first time that there are any."""
         if number and not self._skipped_reported:
             self._skipped_reported = True
-            _LOG.warning("%s: skipped %d pictures that came before the decoder was ready", self._name, number)
+            _LOG.warning("%s: skipped %d pictures that came before the decoder was ready", self.name, number)
 
     @staticmethod
     def _never(feed: LiveFeed) -> str | None:
@@ -193,6 +194,7 @@ class _Connection:
 
     def _begin(self, unit: Unit) -> Iterator[LivePicture]:
         """End what decodes, and choose what decodes from a keyframe on."""
+        reached(self._source.name, KEYFRAME)
         yield from self._flushed()
         self.close()
         self._sample = sample = _decoded_by_cpu(self._codec, unit.data)
@@ -264,6 +266,7 @@ class _Connection:
         pictures = list(self._hardware.decode(data))
         if self._is_new:
             self._is_new = False
+            reached(self._source.name, DECODER)
             self._packets.catch_up(may_skip=self._at_once)
         kept = len(pictures) if pictures and self._at_once else _REMEMBERED
         self._lose(list(self._sent)[:-kept])

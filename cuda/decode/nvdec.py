@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Final
@@ -17,6 +18,9 @@ from foveate.pipeline.extras import install_command
 _LIBRARIES: Final = (LIBRARY, "libnvidia-encode.so.1")  # the second is loaded even for decoding
 _CODECS: Final = {"h264": "H264", "hevc": "HEVC", "vp9": "VP9"}
 """Codecs, and the hardware's names of them. AV1 is not among them: it could not be tested, as no H200 decodes it."""
+_making = threading.Lock()
+"""Held while a decoder is made. A card makes about 15 a second, however many ask at once; one behind the other, the
+first can begin with their work."""
 _DEPTHS: Final = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10}
 """Bits of the pixel formats that are left to the hardware."""
 
@@ -101,7 +105,7 @@ class Nvdec:
 
     def _first(self, packet: Any) -> Any:
         """The first packet, at which the library allocates all that the decoder needs."""
-        with no_capture():
+        with _making, no_capture():
             self._began = True
             return self._decoder.Decode(packet)
 

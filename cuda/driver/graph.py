@@ -16,6 +16,11 @@ from foveate.pipeline.errors import EngineError
 
 _LOG = logging.getLogger("foveate")
 _MOST_FAILURES: Final = 3  # of one capture, in a row
+_PATIENCE: Final = 0.02  # seconds that a frame waits for its capture, which the next frame can have as well
+
+
+class BusyError(EngineError):
+    """A capture has to wait until calls have ended that would spoil it."""
 
 
 class Captures:
@@ -44,14 +49,17 @@ class Captures:
                 self._changed.notify_all()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """No thread does either meanwhile."""
+    def alone(self, limit: float) -> Iterator[None]:
+        """No thread does either meanwhile. Raises BusyError where that is not possible within ``limit`` seconds."""
         with self._changed:
             self.waiting += 1
             try:
-                self._changed.wait_for(lambda: not (self._capturing or self._calls))
+                free = self._changed.wait_for(lambda: not (self._capturing or self._calls), limit)
             finally:
                 self.waiting -= 1
+            if not free:
+                self._changed.notify_all()
+                raise BusyError("calls that would spoil a capture take long")
             self._capturing = True
         try:
             yield
@@ -77,14 +85,14 @@ class Graph:
     """A captured CUDA graph of what ``enqueue`` does. Addresses and kernel parameters stay as captured."""
 
     def __init__(self, stream: Stream, enqueue: Callable[[Stream], None]) -> None:
-        """Capture. ``enqueue`` must neither allocate nor wait. Raises EngineError, which may be a CaptureError."""
+        """Capture. ``enqueue`` must neither allocate nor wait. Raises EngineError: a CaptureError, or BusyError."""
         from cuda.bindings import driver
 
         self._driver = driver
         self._calls = calls()
         handle = int(stream.handle)
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        with _captures.alone():
+        with _captures.alone(_PATIENCE):
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
                 enqueue(stream)
@@ -116,7 +124,7 @@ class GraphCapture:
         self._failures = 0
 
     def captured(self, stream: Stream, enqueue: Callable[[Stream], None]) -> Graph | None:
-        """A Graph; None where the capture failed, or has failed too often.
+        """A Graph; None where the capture failed, or has failed too often, or would have to wait for long.
 
         Calls into the driver by other threads, such as the video library's, may invalidate a capture at any point, and
         the errors that then come have no common code. If the fault is in ``enqueue``, it fails without a capture as
@@ -126,6 +134,8 @@ class GraphCapture:
             return None
         try:
             return Graph(stream, enqueue)
+        except BusyError:
+            return None
         except CaptureError as error:
             self._failures += 1
             _LOG.debug("%s", error)

@@ -24,6 +24,7 @@ from foveate.pipeline.live.backlog import Backlog
 from foveate.pipeline.live.decoding import LiveDecoding, LivePicture
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.hls import Duplicates, Pacer
+from foveate.pipeline.live.opening import CONNECTED, PICTURE, reached
 from foveate.pipeline.live.status import FrameCounts
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
@@ -68,7 +69,7 @@ class Connection:
         self._passed = 0  # of feed.passed, what is counted
         self._duplicates: Duplicates = Duplicates(None if earlier is None else earlier._duplicates)
         self._left = False
-        self._opening = target, live, source
+        self._opening, self._name = (target, live, source), target.name
         self._decoding, self._open_feed = decode, open_feed
         self._damage = damage
         self._thread = threading.Thread(target=self._run, name="foveate-connection", daemon=True)
@@ -97,6 +98,7 @@ class Connection:
         try:
             with closing(self._open_feed(*self._opening)) as feed:
                 self.feed = feed
+                reached(self._name, CONNECTED)
                 with closing(self._decoding(feed, self._damage)) as pictures:
                     self._take(feed, pictures)
         except Cancelled:
@@ -119,6 +121,7 @@ class Connection:
             if self._began is None:
                 self._began, self.sample = self._latest, picture.sample
                 self._make_room(picture, feed.finite)
+                reached(self._name, PICTURE)
             self._hand_on(picture, stamp)
 
     def _make_room(self, picture: LivePicture, finite: bool) -> None:

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from foveate.pipeline.frames import LiveTimes
+from foveate.pipeline.live.opening import TOKENS, reached
 from foveate.pipeline.selection import Step
 
 
-def with_latency(steps: Iterable[Step]) -> Iterator[Step]:
+def with_latency(steps: Iterable[Step], name: str) -> Iterator[Step]:
     """Add ``captured`` and ``arrived`` (seconds since 1970) and ``latency`` (seconds from arrival to tokens).
 
-    Frames of files pass unchanged.
+    Frames of files pass unchanged. ``name`` is the source's.
     """
+    first = True
     for step in steps:
+        if first and step.frame.live is not None:
+            reached(name, TOKENS)
+        first = False
         yield step if step.frame.live is None else _dated(step, step.frame.live)
         del step  # not to be held while waiting for the next one
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
-from foveate.cuda.driver.graph import Captures
+import pytest
+
+from foveate.cuda.driver.graph import BusyError, Captures
 
 LIMIT = 10.0  # seconds in which what can go on does
 
@@ -41,7 +43,7 @@ def test_a_capture_waits_for_calls_and_further_calls_wait_for_it() -> None:
             order.append("call")
 
     def capture() -> None:
-        with captures.alone():
+        with captures.alone(LIMIT):
             order.append("capture")
 
     def later() -> None:
@@ -70,7 +72,7 @@ def test_one_captures_at_a_time_also_after_an_error() -> None:
     def capture() -> None:
         for number in range(200):
             try:
-                with captures.alone():
+                with captures.alone(LIMIT):
                     now[0] += 1
                     most[0] = max(most[0], now[0])
                     now[0] -= 1
@@ -84,4 +86,32 @@ def test_one_captures_at_a_time_also_after_an_error() -> None:
         assert not thread.is_alive()
     assert most == [1]
     with captures.kept_off():
+        pass
+
+
+def test_a_capture_does_not_wait_for_long_calls_and_then_lets_others_begin() -> None:
+    captures, inside, leave = Captures(), threading.Event(), threading.Event()
+
+    def call() -> None:
+        with captures.kept_off():
+            inside.set()
+            leave.wait(LIMIT)
+
+    (thread,) = begin(call)
+    assert inside.wait(LIMIT)
+    with pytest.raises(BusyError), captures.alone(0.01):
+        pytest.fail("it captured meanwhile")
+    assert captures.waiting == 0
+    for other in begin(lambda: captures.kept_off().__enter__()):
+        other.join(LIMIT)
+        assert not other.is_alive()
+    leave.set()
+    thread.join(LIMIT)
+
+
+def test_a_capture_that_did_not_wait_is_possible_later() -> None:
+    captures = Captures()
+    with captures.kept_off(), pytest.raises(BusyError), captures.alone(0.01):
+        pytest.fail("it captured meanwhile")
+    with captures.alone(LIMIT):
         pass

@@ -192,6 +192,19 @@ def test_a_size_beyond_the_hardwares_is_told(monkeypatch: pytest.MonkeyPatch) ->
     assert nvdec.codec_problem("h264", "yuv420p", 640, 480) == "this GPU does not decode h264 with 8 bits"
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("codec", ["H264", "HEVC", "VP9"])
+@pytest.mark.parametrize("depth", [8, 10])
+def test_what_the_hardware_decodes_is_what_the_library_says(codec: str, depth: int) -> None:
+    library = pytest.importorskip("PyNvVideoCodec")
+    with Device() as device:
+        found = capabilities(device.index, codec, depth)
+    kinds = getattr(library.cudaVideoCodec, codec), library.cudaVideoChromaFormat(1)
+    told = library.GetDecoderCaps(gpuid=0, codec=kinds[0], chromaformat=kinds[1], bitdepth=depth)
+    wanted = Limits(*(told[name] for name in ("width_min", "height_min", "width_max", "height_max")))
+    assert found == (wanted if told["supported"] else None)
+
+
 def test_a_fall_back_warns_once_and_is_noted(samples: Path, caplog: pytest.LogCaptureFixture) -> None:
     source = open_source(str(samples / "tree.mp4"), SourceSettings())
     with caplog.at_level(logging.WARNING, "foveate"):

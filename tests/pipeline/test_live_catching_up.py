@@ -42,9 +42,13 @@ class Camera:
     may_skip = True
     time_base = Fraction(1, 90_000)
 
-    def __init__(self, clock: Clock, length: int, interval: int = INTERVAL, stamped: bool = True) -> None:
+    def __init__(
+        self, clock: Clock, length: int, interval: int = INTERVAL, stamped: bool = True, turn: float = 0.0
+    ) -> None:
+        """``turn``: seconds that pass with each packet, because other threads have their turn."""
         self.passed = 0
         self._clock, self._length, self._interval, self._stamped = clock, length, interval, stamped
+        self._turn = turn
 
     def packets(self) -> Iterator[Any]:
         begin = self._clock.now
@@ -54,6 +58,7 @@ class Camera:
             packet.pts = packet.dts = number * 90_000 // RATE if self._stamped and number else None
             packet.is_keyframe = number % self._interval == 0
             self._clock.until(begin + number / RATE)
+            self._clock.now += self._turn
             yield packet
 
 
@@ -126,6 +131,47 @@ def test_a_decoder_that_never_catches_up_gets_every_packet_after_a_while(clock: 
     decoded, handed = read(camera, clock, 7.0, cost=0.08)
     assert decoded[-100:] == [number % 256 for number in range(500, 600)]
     assert handed[-100:] == decoded[-100:]
+
+
+def test_packets_that_are_there_may_take_time_to_read(clock: Clock) -> None:
+    """Each takes 21 ms, more than half of its duration, while other threads have their turn.
+
+    Packets 1 to 175 are there after 7 s. Each is read 19 ms faster than another comes, so one is at most 0.3 s old
+    behind 6.7 s / 19 ms = 353 of them, and 350 is the keyframe before it.
+    """
+    camera = Camera(clock, 500, turn=0.021)
+    decoded, handed = read(camera, clock, 7.0)
+    assert decoded == [0, *(number % 256 for number in range(350, 500))]
+    assert handed == decoded[1:]
+    assert camera.passed == 350
+
+
+def test_a_sender_that_stood_still_is_not_waited_for_longer_than_a_second(clock: Clock) -> None:
+    """It sends packet 1 after 5 s, and stamps as if nothing had happened: the clock says that later ones are there."""
+
+    class Standing(Camera):
+        def packets(self) -> Iterator[Any]:
+            packets = super().packets()
+            yield next(packets)
+            clock.now += 5.0
+            begin = clock.now
+            for number, packet in enumerate(packets, 1):
+                clock.until(begin + number / RATE)
+                yield packet
+
+    when: list[float] = []
+    camera = Standing(clock, 250, interval=1000)
+    packets = CatchingUp(camera)  # type: ignore[arg-type]
+    begin = clock.now
+    for number, packet in enumerate(packets):
+        if not number:
+            clock.now += 0.3
+            packets.catch_up(may_skip=True)
+        assert not packets.leaves_out(packet.pts) or number < 30
+        when.append(clock.now - begin - number / RATE)
+        packets.go_on(may_skip=True)
+    assert max(when[1:]) <= 5.3 + 1.1
+    assert max(when[60:]) <= 5.3 + 0.1
 
 
 def test_packets_without_timestamps_are_told_by_the_waiting(clock: Clock) -> None:

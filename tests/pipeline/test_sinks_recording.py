@@ -32,7 +32,7 @@ def columns(path: Path) -> dict[str, dict[str, list[Any]]]:
         batch = chunk.to_record_batch()
         for name in batch.schema.names:
             column = batch.column(name)
-            if name == "time":  # ns
+            if name in ("time", "captured"):  # ns
                 column = column.cast("int64")
             place.setdefault(name, []).extend(column.to_pylist())
     return found
@@ -148,6 +148,33 @@ def test_other_pictures_are_encoded_one_packet_at_each_frame(tmp_path: Path) -> 
     assert [(frame.width, frame.height) for frame in shown] == [(52, 36)] * 8
     means = [frame.to_ndarray(format="rgb24").mean() for frame in shown]
     assert means == pytest.approx([20 * index for index in range(8)], abs=3)  # of lossy coding
+
+
+def test_a_camera_whose_server_restarts(rtsp: Any, tmp_path: Path) -> None:
+    """One recording over both connections: a packet, boxes and a time of capture for each frame; it can be played."""
+    server, address = rtsp()
+    path = tmp_path / "a.rrd"
+    limits = {"connect_timeout": 8.0, "stall_timeout": 3.0}
+    indices, again = [], 0
+    with open_stream(address, sinks=[open_sink(str(path))], budget=40, live=limits) as stream:
+        for selection in stream:
+            indices.append(selection.index)
+            if len(indices) == 10:
+                server.kill()
+                server.start()
+            again += stream.status is not None and stream.status.connections == 2
+            if again == 10:
+                break
+    assert verified(path)
+    found = columns(path)
+    video = found["/video"]
+    assert video["frame"][: len(indices)] == found["/video/tokens"]["frame"][: len(indices)] == indices
+    captured = video["captured"]
+    assert all(before < after for before, after in pairwise(captured))
+    decoder = av.CodecContext.create("h264", "r")
+    shown = [frame for sample in video["VideoStream:sample"] for frame in decoder.decode(av.Packet(bytes(sample[0])))]
+    assert len(shown) == len(video["frame"])
+    assert {(frame.width, frame.height) for frame in shown} == {(320, 240)}
 
 
 def test_rotated_parts_are_whole(tmp_path: Path) -> None:
