@@ -74,13 +74,16 @@ def test_the_example_of_tokens_for_vllm_asks(monkeypatch: pytest.MonkeyPatch) ->
     assert names["asked"]["messages"][0]["content"][:-1] == sent[:-1]
 
 
-def test_the_examples_of_corpora_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_corpora_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     clip = ROOT / "sample_videos" / "pedestrians.mp4"
     monkeypatch.chdir(tmp_path)
     assert app.main(["corpus", str(clip), "--out", "tokens", "--frames", "2", "--workers", "0", "-q"]) == 0
     names: dict[str, Any] = {}
     exec(code_with("read_table("), names)
     assert names["table"]["video"].to_pylist() == ["pedestrians.mp4"] * 2
+    assert capsys.readouterr().out.startswith("pedestrians.mp4 at 0.00 s: 273 tokens; centre and side of the first: (")
     (example,) = [code for code in EXAMPLES if "FrameRows(" in code]
     exec(example.replace("(budget=100)", '(budget=100, source={"frames": 2})').replace("clip.mp4", str(clip)), names)
     assert [row["index"] for row in names["rows"]] == [0, 1]
