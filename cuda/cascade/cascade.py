@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from foveate.cuda.cascade.allocation import Allocation
 from foveate.cuda.cascade.arrays import MAPS, Arrays, allocate_arrays, allocate_reader
 from foveate.cuda.cascade.carry import Carry
 from foveate.cuda.cascade.clusters import Clusters
@@ -119,9 +120,8 @@ class Cascade:
             *([FlowSearch(device, pixels, arrays, settings.cache)] if searches else []),
         )
         self._upper = UpperLevels(device, pixels, arrays.upper, self._carry, settings.allocation.merge)
-        self._strategy = _KINDS.get(settings.allocation.strategy, TopK)(
-            device, memory, pixels, arrays, settings, conclusion, self._debt, stream
-        )
+        given = Allocation(device, memory, pixels, arrays, settings, conclusion, self._debt, stream)
+        self._strategy = _KINDS.get(settings.allocation.strategy, TopK)(given)
         self._top = TOP_LEVEL  # LOD of the coarsest tokens
         self._budget = 0  # that it is for
         self._emit = Emit(device, pixels, arrays, reader, settings)

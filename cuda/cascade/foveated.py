@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foveate.cuda.cascade.arrays import Arrays
+from foveate.cuda.cascade.allocation import Allocation
 from foveate.cuda.cascade.layout import grid_of, units_of, upper_size
-from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Stream
+from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.program import Program
 from foveate.cuda.driver.structs import layouts
-from foveate.cuda.state import PixelState
 from foveate.pipeline.geometry import TOP_LEVEL
-from foveate.pipeline.settings import Settings
 from foveate.pipeline.spec.foveated import HALVINGS
 
 _SOURCE: Final = Path(__file__).with_suffix(".cu")
@@ -27,18 +24,10 @@ _TREES: Final = 2**HALVINGS + 1
 class Foveated:
     """Spends the budget; the CPU's is pipeline.cascade.foveated."""
 
-    def __init__(
-        self,
-        device: Device,
-        memory: Memory,
-        pixels: PixelState,
-        arrays: Arrays,
-        settings: Settings,
-        conclusion: NDArray[np.void],
-        debt: DeviceArray | None,
-        stream: Stream,
-    ) -> None:
-        """``debt`` is None: the budget is fixed. Raises EngineError where the card is full."""
+    def __init__(self, given: Allocation) -> None:
+        """Raises EngineError where the card is full."""
+        memory, pixels, arrays = given.memory, given.pixels, given.arrays
+        settings, stream = given.settings, given.stream
         allocation, geometry = settings.allocation, pixels.geometry
         each = allocation.merge**2
         grid = grid_of(geometry, allocation.merge)
@@ -46,10 +35,10 @@ class Foveated:
         upper = upper_size(int(grid["root_rows"]), int(grid["root_columns"]), geometry.top(1, allocation.merge))
         splits = sum(units >> 2 * level for level in range(1, TOP_LEVEL + 1)) + upper
         nodes = units + splits
-        program = Program(_SOURCE, device.architecture)
+        program = Program(_SOURCE, given.device.architecture)
         self._parameters = program.parameters(
             "Foveated",
-            conclusion=conclusion,
+            conclusion=given.conclusion,
             tokens=arrays.tokens,
             has_gaze=arrays.has_gaze,
             gaze=arrays.gaze_point,

@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.cuda.cascade.arrays import Arrays
+from foveate.cuda.cascade.allocation import Allocation
 from foveate.cuda.cascade.layout import RATE, grid_of, units_of, upper_size
-from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Stream
+from foveate.cuda.driver.memory import DeviceArray
 from foveate.cuda.driver.program import Program
-from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade.rate import DEPTH, OCTAVES
 from foveate.pipeline.cascade.rate_distortion import LEAST, PER_OCTAVE, first_price, prices
 from foveate.pipeline.geometry import TOP_LEVEL
-from foveate.pipeline.settings import AllocationSettings, Settings
+from foveate.pipeline.settings import AllocationSettings
 
 _BLOCKS = 88
 _TRIED = 2 * _BLOCKS  # prices of a round: two rounds find one of 176 * 175, which are more than there are
@@ -26,18 +25,10 @@ _WORD = 4  # bytes, in which the tree is read
 class RateDistortion:
     """Spends the budget; the CPU's is pipeline.native.pruning."""
 
-    def __init__(
-        self,
-        device: Device,
-        memory: Memory,
-        pixels: PixelState,
-        arrays: Arrays,
-        settings: Settings,
-        conclusion: NDArray[np.void],
-        debt: DeviceArray | None,
-        stream: Stream,
-    ) -> None:
+    def __init__(self, given: Allocation) -> None:
         """Raises EngineError where the card is full."""
+        memory, pixels, arrays = given.memory, given.pixels, given.arrays
+        settings, stream = given.settings, given.stream
         allocation = settings.allocation
         grid = grid_of(pixels.geometry, allocation.merge)
         nodes, roots = 16 * int(grid["roots"]), int(grid["roots"])
@@ -52,10 +43,10 @@ class RateDistortion:
         inside.upload(units_inside(grid), stream)
         start, last = first_price(allocation.min_gain), len(listed) - 1
         budget = settings.rate // allocation.merge**2
-        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        program = Program(Path(__file__).with_suffix(".cu"), given.device.architecture)
         first = program.parameters(
             "Allocate",
-            conclusion=conclusion,
+            conclusion=given.conclusion,
             prices=on_device,
             kept=arrays.kept,
             leaf1=arrays.leaf1,
@@ -70,7 +61,7 @@ class RateDistortion:
             upper_costs=memory.array("upper costs", scratch, np.float32, stream),
             upper_tokens=memory.array("upper tokens", scratch, np.int32, stream),
             tokens=arrays.tokens,
-            rate=_rate(allocation, debt),
+            rate=_rate(allocation, given.debt),
             grid=grid,
             budget=budget,
             stream_memory=allocation.memory == "stream",

@@ -5,43 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foveate.cuda.cascade.arrays import Arrays
+from foveate.cuda.cascade.allocation import Allocation
 from foveate.cuda.cascade.layout import grid_of, units_of
-from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.memory import DeviceArray, Memory
+from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.program import Program
-from foveate.cuda.state import PixelState
 from foveate.pipeline.cascade import top_k
 from foveate.pipeline.cascade.strategies import strategy
-from foveate.pipeline.settings import Settings
 
 
 class TopK:
     """Spends the budget; the CPU's is pipeline.cascade.top_k."""
 
-    def __init__(
-        self,
-        device: Device,
-        memory: Memory,
-        pixels: PixelState,
-        arrays: Arrays,
-        settings: Settings,
-        conclusion: NDArray[np.void],
-        debt: DeviceArray | None,
-        stream: Stream,
-    ) -> None:
-        """``debt`` is None: the budget is fixed. Raises EngineError where the card is full."""
+    def __init__(self, given: Allocation) -> None:
+        """Raises EngineError where the card is full."""
+        memory, pixels, arrays = given.memory, given.pixels, given.arrays
+        settings, stream = given.settings, given.stream
         chosen = strategy(settings.allocation)
         assert isinstance(chosen, top_k.TopK)
         each = settings.allocation.merge**2
         grid = grid_of(pixels.geometry, settings.allocation.merge)
         units = units_of(grid)
-        program = Program(Path(__file__).with_suffix(".cu"), device.architecture)
+        program = Program(Path(__file__).with_suffix(".cu"), given.device.architecture)
         self._parameters = program.parameters(
             "TopK",
-            conclusion=conclusion,
+            conclusion=given.conclusion,
             tokens=arrays.tokens,
             channels=pixels.channels,
             scores=arrays.scores,

@@ -56,5 +56,5 @@ def kind_of(dtype: np.dtype[Any]) -> Kind:
 
 def dtype_of(kind: Kind) -> np.dtype[Any] | None:
     """The reverse; None for others."""
-    told = kind.code, kind.bits, kind.lanes
-    return next((dtype for dtype, known in _KINDS.items() if known == told), None)
+    fields = kind.code, kind.bits, kind.lanes
+    return next((dtype for dtype, known in _KINDS.items() if known == fields), None)

@@ -11,11 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from foveate.cuda.driver import dlpack
-from foveate.cuda.driver.dlpack import NAME, Deleter, ManagedTensor, kind_of
+from foveate.cuda.driver.dlpack import CUDA, NAME, Deleter, ManagedTensor, kind_of
 from foveate.cuda.driver.surfaces import Surface
 
-_CUDA: Final = dlpack.CUDA
 _LEGACY: Final = 1  # CU_STREAM_LEGACY: the default where a consumer names no stream
 _NONE: Final = -1  # no synchronization: the consumer's own concern
 
@@ -51,7 +49,7 @@ class DeviceTensor:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Type and number of the device."""
-        return _CUDA, self._gpu
+        return CUDA, self._gpu
 
     def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
         """A capsule for ``from_dlpack``, without a copy. From any thread.
@@ -80,7 +78,7 @@ def _exported(surface: Surface, shape: tuple[int, ...], gpu: int, dtype: np.dtyp
     managed = ManagedTensor(deleter=_DELETER)
     tensor = managed.tensor
     tensor.data, tensor.kind = surface.pixels.pointer, kind_of(dtype)
-    tensor.device.type, tensor.device.id = _CUDA, gpu
+    tensor.device.type, tensor.device.id = CUDA, gpu
     tensor.dimensions, tensor.shape = len(shape), ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
     address = ctypes.addressof(managed)
     _exports[address] = _Export(managed, sizes, surface, stream)

@@ -41,7 +41,7 @@ class HostSurface:
 
 @pytest.fixture
 def surface(monkeypatch: pytest.MonkeyPatch) -> HostSurface:
-    monkeypatch.setattr(tensors, "_CUDA", _CPU)
+    monkeypatch.setattr(tensors, "CUDA", _CPU)
     return HostSurface(np.arange(64, dtype=np.uint8))
 
 
