@@ -45,8 +45,9 @@ class BackgroundState(NamedTuple):
         """That of a stream of frames of one size, before the first."""
         grid = geometry.grid
         planes = np.zeros((2, 3, *geometry.level(BACKGROUND_LEVEL)), np.uint8)
-        known, coloured, last_change = (np.zeros(grid, kind) for kind in (np.bool_, np.uint8, np.int32))
-        moments, maps = np.zeros((MOMENTS, *grid), np.int32), np.zeros((2, *grid), np.float32)
+        known, coloured = np.zeros(grid, np.bool_), np.zeros(grid, np.uint8)
+        last_change, moments = np.zeros(grid, np.int32), np.zeros((MOMENTS, *grid), np.int32)
+        maps = np.zeros((2, *grid), np.float32)
         return cls(planes[0], planes[1], known, coloured, last_change, moments, maps[0], maps[1])
 
 
