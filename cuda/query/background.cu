@@ -14,8 +14,8 @@ const int THREADS = 64;
 const int LIGHT_THREADS = 128;
 const int RESET_THREADS = 1024;
 const int SIDE = CELL >> BACKGROUND_LEVEL, SAMPLES = SIDE * SIDE;  // of a cell
-const int FROM_LAST = 1,
-          FROM_LEARNED = 2;  // bits of `coloured`: chroma differs from the previous frame, the background
+// Bits of `coloured`: the chroma of a cell differs from the previous frame, from the background.
+const int FROM_LAST = 1, FROM_LEARNED = 2;
 
 struct Background {
     const FrameState* frame;
@@ -113,21 +113,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) update_background(const __
     p.foreground[cell] = known ? (float)differing / (float)SAMPLES : -1.0f;
 }
 
-// The moments over the window around a cell; returns the number of its samples.
-__device__ inline int sum_window(const Background& p, int row, int column, int sums[MOMENTS])
+// Whether light explains the change of a window from the previous frame, and from the background: bits of `coloured`.
+// The window: cells of these rows and columns, as far as they are inside the picture; `plain`, as in is_light.
+__device__ inline int explained(const Background& p, int top, int left, int side, bool plain)
 {
-    int left = max(column - WINDOW_REACH, 0), right = min(column + WINDOW_REACH, p.columns - 1);
-    int top = max(row - WINDOW_REACH, 0), bottom = min(row + WINDOW_REACH, p.rows - 1);
+    int bottom = min(top + side, p.rows), right = min(left + side, p.columns), m[MOMENTS] = {0};
+    top = max(top, 0);
+    left = max(left, 0);
     for (int moment = 0; moment < MOMENTS; moment++) {
-        sums[moment] = 0;
         const int* moments = p.moments + moment * p.rows * p.columns;
-        for (int y = top; y <= bottom; y++)
-            for (int x = left; x <= right; x++) sums[moment] += moments[y * p.columns + x];
+        for (int y = top; y < bottom; y++)
+            for (int x = left; x < right; x++) m[moment] += moments[y * p.columns + x];
     }
-    return SAMPLES * (bottom - top + 1) * (right - left + 1);
+    int count = SAMPLES * (bottom - top) * (right - left), now = m[NOW], squares = m[NOW_SQUARES];
+    bool last = is_light(count, now, squares, m[LAST], m[LAST_SQUARES], m[NOW_LAST], plain);
+    bool learned = is_light(count, now, squares, m[LEARNED], m[LEARNED_SQUARES], m[NOW_LEARNED], plain);
+    return (last ? FROM_LAST : 0) | (learned ? FROM_LEARNED : 0);
 }
 
-// Take the changes of the light out, and note which cells changed.
+// Take the changes that light explains out, and note which cells changed.
 extern "C" __global__ void __launch_bounds__(LIGHT_THREADS) without_light(const __grid_constant__ Background p)
 {
     int cell = blockIdx.x * LIGHT_THREADS + threadIdx.x;
@@ -136,11 +140,12 @@ extern "C" __global__ void __launch_bounds__(LIGHT_THREADS) without_light(const 
     if (!p.written[row / CELLS_PER_TILE * (p.columns / CELLS_PER_TILE) + column / CELLS_PER_TILE]) return;
     float difference = p.difference[cell], foreground = p.foreground[cell];
     if (!(difference > 0.0f || foreground > 0.0f)) return;
-    int sums[MOMENTS], count = sum_window(p, row, column, sums), coloured = p.coloured[cell];
-    Pair last = {count, sums[NOW], sums[NOW_SQUARES], sums[LAST], sums[LAST_SQUARES], sums[NOW_LAST]};
-    Pair learned = {count, sums[NOW], sums[NOW_SQUARES], sums[LEARNED], sums[LEARNED_SQUARES], sums[NOW_LEARNED]};
-    if (!(coloured & FROM_LAST) && is_light(last)) p.difference[cell] = difference = 0.0f;
-    if (!(coloured & FROM_LEARNED) && foreground > 0.0f && is_light(learned)) p.foreground[cell] = 0.0f;
+    int lit = explained(p, row - WINDOW_REACH, column - WINDOW_REACH, 2 * WINDOW_REACH + 1, true);
+    for (int y = row - 1; y <= row; y++)
+        for (int x = column - 1; x <= column; x++) lit |= explained(p, y, x, 2, false);
+    lit &= ~p.coloured[cell];
+    if (lit & FROM_LAST) p.difference[cell] = difference = 0.0f;
+    if (lit & FROM_LEARNED && foreground > 0.0f) p.foreground[cell] = 0.0f;
     if (difference > 0.0f) p.last_change[cell] = p.index;
 }
 

@@ -10,11 +10,11 @@
 enum {
     SIDE = CELL >> BACKGROUND_LEVEL,
     SAMPLES = SIDE * SIDE,
-    PART = 64, /* cells processed together, by vector instructions */
-    WIDE = PART + 2 * WINDOW_REACH
+    PART = 64,                     /* cells processed together, by vector instructions */
+    WIDE = PART + 2 * WINDOW_REACH /* with the cells at both ends that windows reach */
 };
 
-/* Bits of ``coloured``: chroma differs from the previous frame, from the background. */
+/* Bits of ``coloured``: the chroma of a cell differs from the previous frame, from the background. */
 enum { FROM_LAST = 1, FROM_LEARNED = 2 };
 
 typedef struct {
@@ -147,54 +147,93 @@ INLINE void compare(const Background *b, int32_t row, int32_t column, int32_t ce
 INLINE void keep(const Background *b, int64_t first, int32_t cells)
 {
     int64_t all = (int64_t)b->rows * b->columns;
-    int32_t *moments = b->moments + first;
+    int32_t *now = b->moments + NOW * all + first, *squares = b->moments + NOW_SQUARES * all + first;
+    int32_t *learned = b->moments + LEARNED * all + first,
+            *learned_squares = b->moments + LEARNED_SQUARES * all + first;
+    int32_t *product = b->moments + NOW_LEARNED * all + first;
+    size_t bytes = (size_t)cells * sizeof *now;
+    memcpy(b->moments + LAST * all + first, now, bytes);
+    memcpy(b->moments + LAST_SQUARES * all + first, squares, bytes);
+    memcpy(b->moments + NOW_LAST * all + first, squares, bytes);
     for (int32_t cell = 0; cell < cells; cell++) {
-        int32_t now = moments[NOW * all + cell], squares = moments[NOW_SQUARES * all + cell];
-        moments[LAST * all + cell] = now;
-        moments[LAST_SQUARES * all + cell] = moments[NOW_LAST * all + cell] = squares;
-        if (b->known[first + cell]) continue;
-        moments[LEARNED * all + cell] = now;
-        moments[LEARNED_SQUARES * all + cell] = moments[NOW_LEARNED * all + cell] = squares;
+        int32_t known = b->known[first + cell];
+        learned[cell] = known ? learned[cell] : now[cell];
+        learned_squares[cell] = known ? learned_squares[cell] : squares[cell];
+        product[cell] = known ? product[cell] : squares[cell];
     }
 }
 
-/* The moments over the window around each of ``cells`` cells, at most PART, from ``column`` on. */
-INLINE void sum_windows(const Background *b, int32_t row, int32_t column, int32_t cells, int32_t sums[MOMENTS][PART])
+/* Moments over the windows of a run of cells. */
+typedef struct {
+    int32_t around[MOMENTS][PART];        /* the 3x3 around each cell */
+    int32_t corner[2][MOMENTS][PART + 1]; /* the 2x2 around the upper and the lower left corner of each, and the last */
+    int32_t across[WIDE];                 /* 1 for columns of cells inside the picture, from the one before on */
+    int32_t tall[2];                      /* rows of cells inside it, of those of ``corner`` */
+} Windows;
+
+/* The windows of ``cells`` cells, at most PART, from ``column`` on. */
+INLINE void sum_windows(const Background *b, int32_t row, int32_t column, int32_t cells, Windows *windows)
 {
     int64_t all = (int64_t)b->rows * b->columns;
     int32_t left = greatest(column - WINDOW_REACH, 0), right = least(column + cells + WINDOW_REACH, b->columns);
-    int32_t top = greatest(row - WINDOW_REACH, 0), bottom = least(row + WINDOW_REACH + 1, b->rows);
+    int32_t above = row > 0, below = row + 1 < b->rows, shift = left - column + WINDOW_REACH;
+    for (int32_t x = 0; x < cells + 2; x++) windows->across[x] = x >= shift && x < shift + right - left;
+    windows->tall[0] = above + 1;
+    windows->tall[1] = below + 1;
     for (int32_t moment = 0; moment < MOMENTS; moment++) {
-        int32_t tall[WIDE] = {0}, *inside = tall + left - column + WINDOW_REACH;
-        for (int32_t y = top; y < bottom; y++) {
-            const int32_t *cell = b->moments + moment * all + (int64_t)y * b->columns + left;
-            for (int32_t x = 0; x < right - left; x++) inside[x] += cell[x];
+        const int32_t *own = b->moments + moment * all + (int64_t)row * b->columns + left;
+        int32_t upper[WIDE], lower[WIDE], three[WIDE];
+        upper[0] = lower[0] = three[0] = upper[cells + 1] = lower[cells + 1] = three[cells + 1] = 0;
+        for (int32_t x = 0; x < right - left; x++) {
+            int32_t over = above ? own[x - b->columns] : 0, under = below ? own[x + b->columns] : 0;
+            upper[x + shift] = over + own[x];
+            lower[x + shift] = own[x] + under;
+            three[x + shift] = over + own[x] + under;
         }
-        for (int32_t x = 0; x < cells; x++) sums[moment][x] = tall[x] + tall[x + 1] + tall[x + 2];
+        for (int32_t x = 0; x <= cells; x++) {
+            windows->corner[0][moment][x] = upper[x] + upper[x + 1];
+            windows->corner[1][moment][x] = lower[x] + lower[x + 1];
+        }
+        for (int32_t x = 0; x < cells; x++) windows->around[moment][x] = three[x] + three[x + 1] + three[x + 2];
     }
+}
+
+/* Whether light explains the change of a window from the previous frame, and from the background: bits of ``coloured``.
+   ``m``: its moments, ``stride`` numbers apart. */
+INLINE int32_t explained(const int32_t *m, int32_t stride, int32_t count, int32_t plain)
+{
+    int32_t now = m[NOW * stride], squares = m[NOW_SQUARES * stride];
+    int32_t last =
+        is_light(count, now, squares, m[LAST * stride], m[LAST_SQUARES * stride], m[NOW_LAST * stride], plain);
+    int32_t learned =
+        is_light(count, now, squares, m[LEARNED * stride], m[LEARNED_SQUARES * stride], m[NOW_LEARNED * stride], plain);
+    return last * FROM_LAST | learned * FROM_LEARNED;
 }
 
 /* Take the changes that light explains out of a run of cells. */
 INLINE void without_light(const Background *b, int32_t row, int32_t column, int32_t cells)
 {
-    int32_t m[MOMENTS][PART], counts[PART];
-    int64_t first = (int64_t)row * b->columns + column;
-    int32_t tall = least(row + WINDOW_REACH + 1, b->rows) - greatest(row - WINDOW_REACH, 0);
-    sum_windows(b, row, column, cells, m);
+    Windows windows;
+    int32_t corner[2][PART + 1], around[PART];
+    const int32_t *across = windows.across;
+    sum_windows(b, row, column, cells, &windows);
+    for (int32_t side = 0; side < 2; side++)
+        for (int32_t x = 0; x <= cells; x++) {
+            int32_t count = SAMPLES * windows.tall[side] * (across[x] + across[x + 1]);
+            corner[side][x] = explained(&windows.corner[side][0][x], PART + 1, count, 0);
+        }
     for (int32_t x = 0; x < cells; x++) {
-        int32_t at = column + x;
-        counts[x] = SAMPLES * tall * (least(at + WINDOW_REACH + 1, b->columns) - greatest(at - WINDOW_REACH, 0));
+        int32_t count = SAMPLES * (windows.tall[0] + windows.tall[1] - 1) * (across[x] + 1 + across[x + 2]);
+        around[x] = explained(&windows.around[0][x], PART, count, 1);
     }
+    float *difference = b->difference + (int64_t)row * b->columns + column;
+    float *foreground = b->foreground + (int64_t)row * b->columns + column;
+    const uint8_t *coloured = b->coloured + (int64_t)row * b->columns + column;
     for (int32_t x = 0; x < cells; x++) {
-        Pair last = {counts[x], m[NOW][x], m[NOW_SQUARES][x], m[LAST][x], m[LAST_SQUARES][x], m[NOW_LAST][x]};
-        Pair learned = {counts[x],        m[NOW][x], m[NOW_SQUARES][x], m[LEARNED][x], m[LEARNED_SQUARES][x],
-                        m[NOW_LEARNED][x]};
-        uint8_t coloured = b->coloured[first + x];
-        int32_t by_light = is_light(last) & !(coloured & FROM_LAST);
-        int32_t lit = is_light(learned) & !(coloured & FROM_LEARNED);
-        float difference = b->difference[first + x], foreground = b->foreground[first + x];
-        b->difference[first + x] = by_light ? 0.0f : difference;
-        b->foreground[first + x] = lit && foreground > 0.0f ? 0.0f : foreground;
+        int32_t lit = around[x] | corner[0][x] | corner[0][x + 1] | corner[1][x] | corner[1][x + 1];
+        lit &= ~coloured[x];
+        difference[x] = lit & FROM_LAST ? 0.0f : difference[x];
+        foreground[x] = lit & FROM_LEARNED && foreground[x] > 0.0f ? 0.0f : foreground[x];
     }
 }
 
@@ -207,8 +246,8 @@ INLINE void settle(const Background *b, int32_t row, int32_t column, int32_t cel
     for (int32_t x = 0; x < cells; x++) any |= (difference[x] > 0.0f) | (foreground[x] > 0.0f);
     if (!any) return;
     without_light(b, row, column, cells);
-    for (int32_t x = 0; x < cells; x++)
-        if (difference[x] > 0.0f) b->last_change[first + x] = b->frame;
+    int32_t *last_change = b->last_change + first;
+    for (int32_t x = 0; x < cells; x++) last_change[x] = difference[x] > 0.0f ? b->frame : last_change[x];
 }
 
 /* The end of the run of at most PART cells from ``column`` on whose tiles are all written, or all not. */

@@ -1,5 +1,7 @@
 /* Tells light that changes from things that move. Light multiplies the luma of a place by a gain and adds an offset;
-   so the texture of the place stays. A thing that comes or goes brings its own. */
+   so the texture of the place stays. A thing that comes or goes brings its own. A cell is lit if this holds in the 3x3
+   cells around it or, beside things that move, in one of the four 2x2 that it is a corner of and that have a texture.
+ */
 
 #ifndef FOVEATE_LIGHT_H
 #define FOVEATE_LIGHT_H
@@ -7,28 +9,24 @@
 #include "native.h"
 #include "spec/light.h"
 
-/* Sums over ``count`` samples of two pictures of a place: of the values, their squares and their product. */
-typedef struct {
-    int32_t count, now, now_squares, before, before_squares, product;
-} Pair;
-
-/* Whether a gain and an offset, by least squares, turn either picture into the other, but for noise. All in units of
-   variance times count^2; the sums of a window of 9 cells fit 32 bits. */
-INLINE uint8_t is_light(Pair p)
+/* Whether a gain and an offset, by least squares, turn either of two pictures of a place into the other, but for noise.
+   Given are sums over ``count`` samples: of the lumas, their squares and their product. Places without a texture count
+   if ``plain``. Everything is in units of variance times count^2; the sums of a window of 9 cells fit 32 bits. */
+INLINE int32_t is_light(int32_t count, int32_t now, int32_t now_squares, int32_t before, int32_t before_squares,
+                        int32_t product, int32_t plain)
 {
-    float now = (float)(p.count * p.now_squares - p.now * p.now);
-    float before = (float)(p.count * p.before_squares - p.before * p.before);
-    float both = (float)greatest(p.count * p.product - p.now * p.before, 0);
-    float change = (float)(p.count * (p.now_squares - 2 * p.product + p.before_squares));
-    float noise = LIGHT_NOISE * (float)(p.count * p.count), shared = both * both;
-    float left_now = now * (before + noise) - shared, left_before = before * (now + noise) - shared;
-    float may_now = UNEXPLAINED * (change < now ? change : now) + noise;
-    float may_before = UNEXPLAINED * (change < before ? change : before) + noise;
-    uint8_t fits = (left_now <= may_now * (before + noise)) & (left_before <= may_before * (now + noise));
-    uint8_t textured = (now > PLAIN * noise) & (before > PLAIN * noise);
-    float one = (float)p.now, other = (float)p.before;
-    uint8_t alike = (one <= PLAIN_GAIN * other) & (other <= PLAIN_GAIN * one);
-    return fits & (textured | alike);
+    float v = (float)(count * now_squares - now * now), w = (float)(count * before_squares - before * before);
+    float both = (float)greatest(count * product - now * before, 0);
+    float change = (float)(count * (now_squares - 2 * product + before_squares));
+    float noise = LIGHT_NOISE * (float)(count * count), shared = both * both;
+    float may_v = UNEXPLAINED * (change < v ? change : v) + noise,
+          may_w = UNEXPLAINED * (change < w ? change : w) + noise;
+    int32_t fits =
+        (v * (w + noise) - shared <= may_v * (w + noise)) & (w * (v + noise) - shared <= may_w * (v + noise));
+    int32_t textured = (v > PLAIN * noise) & (w > PLAIN * noise);
+    float one = (float)now, other = (float)before;
+    int32_t alike = (one <= PLAIN_GAIN * other) & (other <= PLAIN_GAIN * one);
+    return fits & (textured | (plain & alike));
 }
 
 #endif

@@ -19,11 +19,11 @@ class Moment(IntEnum):
 
 MOMENTS: Final = 8
 WINDOW_REACH: Final = 1
-"""Cells on each side of a cell in which one gain and one offset are fitted."""
+"""Cells on each side of a cell in the widest window in which a gain and an offset are fitted."""
 LIGHT_NOISE: Final = 1.0
 """Variance, in grey levels squared, that noise may leave unexplained."""
-UNEXPLAINED: Final = 0.2
-"""Share of the change, and of the texture, that may be left unexplained."""
+UNEXPLAINED: Final = 0.05
+"""Share of the change, and of the texture, that may be left unexplained besides."""
 PLAIN: Final = 4.0
 """Variances up to this many times LIGHT_NOISE are no texture that could be recognised."""
 PLAIN_GAIN: Final = 1.3

@@ -21,30 +21,40 @@ def cells_of(values, geometry):
     return values.reshape(3, rows, 4, columns, 4).transpose(1, 3, 2, 4, 0).reshape(rows, columns, 16, 3)
 
 
-def light_explains(now, before, geometry):
-    """Whether one gain and one offset turn either luma into the other over the 3x3 cells around each cell, float[h, w].
+def means_over(values, top, left, side):
+    """Means of samples over ``side`` x ``side`` cells, ``top`` and ``left`` of each cell, as far as they are inside."""
+    rows, columns = (length // 4 for length in values.shape)
+    sums = np.pad(values.reshape(rows, 4, columns, 4).sum((1, 3)), 2)
+    counts = np.pad(np.full((rows, columns), 16), 2)
+    shifts = [(2 + top + y, 2 + left + x) for y in range(side) for x in range(side)]
+    total, count = (sum(each[y : y + rows, x : x + columns] for y, x in shifts) for each in (sums, counts))
+    return total / count
 
-    By sums in float64 over the samples, with the limits of pipeline/spec/light.py. Second: where that is too close to
-    call, for float32 rounds.
-    """
-    rows, columns = geometry.grid
-    found, close = np.zeros(geometry.grid, bool), np.zeros(geometry.grid, bool)
-    for row, column in np.ndindex(rows, columns):
-        window = np.s_[4 * max(row - 1, 0) : 4 * (row + 2), 4 * max(column - 1, 0) : 4 * (column + 2)]
-        a, b = now[window].astype(float), before[window].astype(float)
-        both = max(np.mean(a * b) - a.mean() * b.mean(), 0)
-        change = np.mean((a - b) ** 2)
-        rests = [
-            light.UNEXPLAINED * min(change, one.var())
-            + light.LIGHT_NOISE
-            - (one.var() - both**2 / (other.var() + light.LIGHT_NOISE))
-            for one, other in ((a, b), (b, a))
-        ]
-        ratio = light.PLAIN_GAIN - max(a.mean(), b.mean()) / max(min(a.mean(), b.mean()), 1e-9)
-        texture = min(a.var(), b.var()) - light.PLAIN * light.LIGHT_NOISE
-        found[row, column] = min(rests) >= 0 and (texture > 0 or ratio >= 0)
-        close[row, column] = min(*map(abs, rests), abs(ratio), abs(texture)) < 1e-2
-    return found, close
+
+def light_over(now, before, *window, plain):
+    """Whether a gain and an offset turn either luma into the other over a window; how far it is from the limits."""
+    a, b, aa, bb, ab = (
+        means_over(each.astype(float), *window) for each in (now, before, now**2, before**2, now * before)
+    )
+    both, change = np.maximum(ab - a * b, 0), aa - 2 * ab + bb
+    one, other = aa - a * a, bb - b * b
+    rests = [
+        light.UNEXPLAINED * np.minimum(change, v) + light.LIGHT_NOISE - (v - both**2 / (w + light.LIGHT_NOISE))
+        for v, w in ((one, other), (other, one))
+    ]
+    ratio = light.PLAIN_GAIN - np.maximum(a, b) / np.maximum(np.minimum(a, b), 1e-9)
+    texture = np.minimum(one, other) - light.PLAIN * light.LIGHT_NOISE
+    margin = np.min(np.abs([*rests, ratio, texture]), axis=0)
+    return (np.min(rests, axis=0) >= 0) & ((texture > 0) | (plain & (ratio >= 0))), margin
+
+
+def light_explains(now, before):
+    """bool[grid]: over the 3x3 cells around each, or 2x2 with it; second: where float32 may say otherwise."""
+    found, margin = light_over(now, before, -1, -1, 3, plain=True)
+    for top, left in ((-1, -1), (-1, 0), (0, -1), (0, 0)):
+        lit, other = light_over(now, before, top, left, 2, plain=False)
+        found, margin = found | lit, np.minimum(margin, other)
+    return found, margin < 1e-2
 
 
 @settings(max_examples=30, deadline=None)
@@ -74,7 +84,7 @@ def test_the_kernel_is_its_plain_reference(seed, width, height):
         maps, unsure = [], np.zeros(geometry.grid, bool)
         for other in (before, np.where(known.repeat(4, 0).repeat(4, 1), background, np.where(samples, before, last))):
             apart = np.abs(cells_of(last - other, geometry)) > STEP
-            lit, close = light_explains(last[0], other[0], geometry)
+            lit, close = light_explains(last[0], other[0])
             lit &= ~apart[..., 1:].any((-1, -2))
             maps.append(np.where(lit, 0, apart.any(-1).mean(-1)))
             unsure |= close
