@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -20,11 +21,14 @@ from foveate.cuda.textures.boxes import Box, checked_box
 from foveate.cuda.textures.mipmap import Mipmap
 from foveate.cuda.textures.sample import Sampler
 from foveate.cuda.textures.write import Piece, Writer
+from foveate.pipeline.spec.tokens import PATCH
 
 COMPONENTS: Final = (1, 2, 4)
 """Values of a texel; hardware has no texels of three."""
 _LARGEST: Final = 32_768  # rows or columns, of layered textures
 _MOST_LAYERS: Final = 2_048
+_MOST_VALUES: Final = 2**31 - 1  # of one call
+_WIDEST: Final = 256  # samples along a patch
 _TAKEN: Final = ("uint8", "float16", "float32")
 
 
@@ -105,21 +109,39 @@ class Texture:
         [0, 1] across the picture, and the level, which may lie between two. What lies outside is clamped. Raises
         ValueError for other shapes and types.
         """
+        return self._sampled(points, 1, (self.layers, self.components))
+
+    def patches(self, points: Any, side: int = PATCH) -> DeviceTensor:
+        """Patches float32[K, layers, side, side, components] around K points, trilinear like those of ``sample``.
+
+        Their samples lie 2**level texels of level 0 apart, so a patch covers as much as a token of that LOD. Where the
+        picture's sides are multiples of 2**level, at a token's centre and LOD it is the token's pixels. Levels may lie
+        between two. ``points`` as for ``sample``. Raises ValueError for other shapes and types, and a ``side`` not
+        from 1 to 256.
+        """
+        if not 1 <= side <= _WIDEST:
+            raise ValueError(f"side must be from 1 to {_WIDEST}, got {side}")
+        return self._sampled(points, side, (self.layers, side, side, self.components))
+
+    def _sampled(self, points: Any, side: int, each: tuple[int, ...]) -> DeviceTensor:
+        """``each``: the shape of a point's values."""
         shape, dtype = tuple(points.shape), _dtype_name(points)
         own = len(shape) == 3 and shape[0] == self.layers
         if dtype != "float32" or shape[-1:] != (3,) or not (own or len(shape) == 2) or not shape[-2]:
             raise ValueError(
                 f"points must be float32[K, 3] or float32[{self.layers}, K, 3], K at least 1, got {dtype}{list(shape)}"
             )
-        count, wide = shape[-2], self.layers * self.components
-        surface = self._surface("table of samples", (count, wide), np.float32)
+        count = shape[-2]
+        if count * math.prod(each) > _MOST_VALUES:
+            raise ValueError(f"{count} points have {count * math.prod(each)} values, more than {_MOST_VALUES}")
+        surface = self._surface("table of samples", (count, math.prod(each)), np.float32)
         with self._lent(points) as view:
             if not view.contiguous:
                 raise ValueError(f"points on the card must lie without gaps, got strides {list(view.strides)}")
             given = DeviceArray("points", shape, view.dtype, view.pointer)
-            self._sampler.enqueue(given, surface.pixels, self.stream)
+            self._sampler.enqueue(given, surface.pixels, self.stream, side)
         calls().record(surface.ready, self.stream.handle)
-        return DeviceTensor(surface, (count, self.layers, self.components), self.device.index, np.float32)
+        return DeviceTensor(surface, (count, *each), self.device.index, np.float32)
 
     def level(self, level: int) -> DeviceTensor:
         """A copy of one level, float16[layers, rows, columns, components]. Raises ValueError where there is none."""

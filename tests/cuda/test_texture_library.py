@@ -167,6 +167,18 @@ def test_points_that_are_none(points: Any, without_card: Any) -> None:
         without_card((10, 20), layers=3).sample(points)
 
 
+def test_patches_that_are_none(without_card: Any) -> None:
+    made, points = without_card((10, 20), layers=3), np.zeros((5, 3), np.float32)
+    for side in (0, 257):
+        with pytest.raises(ValueError, match=f"side must be from 1 to 256, got {side}"):
+            made.patches(points, side)
+    with pytest.raises(ValueError, match=r"points must be float32\[K, 3\]"):
+        made.patches(points[:, :2])
+    many = np.broadcast_to(points[:1], (10_000, 3))
+    with pytest.raises(ValueError, match="10000 points have 7864320000 values, more than 2147483647"):
+        made.patches(many, 256)
+
+
 def test_levels_and_frames_that_are_none(without_card: Any) -> None:
     made = without_card((10, 20), layers=3)
     assert made.levels == 5
@@ -291,6 +303,48 @@ def test_samples(components: int, device: Device, stream: Stream) -> None:
         for found, at in ((own, points[layer]), (shared, points[0])):
             wanted = np.stack([trilinear(texels, *point) for point in at.tolist()])
             assert np.abs(found[:, layer] - wanted).max() <= FILTER
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("side", [1, 2, 5, 16])
+def test_patches_are_samples_around_their_points(side: int, device: Device, stream: Stream) -> None:
+    """At fractional levels, beyond the picture's edges and its last level, each layer at its own points."""
+    rng = np.random.default_rng(6)
+    shape = 45, 70
+    with Texture(device, stream, shape, layers=2) as made:
+        made.update(pictures(2, *shape, 4))
+        levels = [made.level(level).host() for level in range(made.levels)]
+        points = (rng.random((2, 12, 3)) * [1.2, 1.2, made.levels + 1] - [0.1, 0.1, 1]).astype(np.float32)
+        found, alone = made.patches(points, side).host(), made.sample(points).host()
+    assert found.shape == (12, 2, side, side, 4)
+    if side == 1:
+        assert np.array_equal(found[:, :, 0, 0], alone)
+    offsets = np.arange(side) - (side - 1) / 2
+    for layer in range(2):
+        texels = [level[layer] for level in levels]
+        for point, (x, y, level) in enumerate(points[layer].tolist()):
+            across, down = x + offsets * 2**level / shape[1], y + offsets * 2**level / shape[0]
+            wanted = [[trilinear(texels, column, row, level) for column in across] for row in down]
+            assert np.abs(found[point, layer] - np.array(wanted)).max() <= FILTER
+
+
+@pytest.mark.gpu
+def test_patches_are_those_of_the_differentiable_samples(device: Device, stream: Stream) -> None:
+    """pipeline.learned's, in float32 on the CPU; sides of whole tiles, so that all levels halve exactly."""
+    torch = pytest.importorskip("torch")
+    from foveate.pipeline.learned import picture_levels, sample_patches
+
+    rng = np.random.default_rng(7)
+    picture = rng.random((64, 96, 4), np.float32)
+    places = (rng.random((40, 3)) * [96, 64, 4]).astype(np.float32)
+    places[:8, 2] = np.arange(8) % 5  # of tokens, too
+    with Texture(device, stream, (64, 96), levels=5) as made:
+        made.update(picture)
+        found = made.patches(places / np.float32([96, 64, 1])).host()[:, 0]
+    x, y, lod = (torch.from_numpy(places[:, axis].copy())[None] for axis in range(3))
+    wanted = sample_patches(picture_levels(torch.from_numpy(picture).permute(2, 0, 1)[None]), x, y, lod)[0]
+    # Texels are half floats, rounded again at each of four levels: 5 * 2**-12 beside the filter's weights.
+    assert np.abs(found - wanted.permute(0, 2, 3, 1).numpy()).max() <= FILTER + 5 * 2**-12
 
 
 @pytest.mark.gpu
