@@ -1,24 +1,28 @@
-"""An experiment: does a volume of the last eight frames tell light that flickers from what moves?
+"""What tells light that flickers from what moves: the product's test, and volumes of the last frames.
 
 python -m foveate.bench.cases.temporal_volumes --out temporal_volumes.json
 
-The volume holds luma at the analysis level, and is read at columns, rows and times. Two measures are made of it:
-`light`, how much of the change in place a gain and an offset of each neighbourhood explain; and `path`, whether values
-change along the product's flow as much as in place. Each takes what is no motion out of the product's `moving`; `light,
-2 frames` sees only the frame before. `volume alone` takes what `light` leaves unexplained for motion. Ground truth is
-of generated scenes; the thresholds were chosen on those of seed 11. Of pedestrians, the share of `moving` that is left.
+`moving` is the product's attribute, which leaves out what a gain and an offset explain of the change from the previous
+frame and from the background; in `light counts` it leaves out nothing. The others are experiments: a volume holds luma
+of the last frames at the analysis level, and is read at columns, rows and times. Two measures of it take what is no
+motion out of `light counts`: how much of the change in place a gain and an offset of each neighbourhood explain, for
+volumes of eight, four and two frames; and `path`, whether values change along the product's flow as much as in place.
+Ground truth is of generated scenes; the thresholds were chosen on those of seed 11. Of real clips, the share of `light
+counts` that is left.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
+from unittest.mock import patch
 
 import cv2
 import numpy as np
@@ -33,38 +37,34 @@ from foveate.bench.clips.samples import sample_clips
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import methods_table, standard_error
 from foveate.bench.records.writing import clip_record, hand_out, origin
-from foveate.bench.scenes.flicker import LAMPS, lamps
+from foveate.bench.scenes.light import COMPRESSED, SCENES
 from foveate.bench.scenes.moving import Moment
 from foveate.pipeline import open_stream
 from foveate.pipeline.attributes.vocabulary import MOVING
 from foveate.pipeline.channels import EMBEDDING
 from foveate.pipeline.cpu.flow import FlowSearch, grid_means
 from foveate.pipeline.flow import Flow, warped
-from foveate.pipeline.geometry import TOP_LEVEL
+from foveate.pipeline.geometry import TILE, TOP_LEVEL
+from foveate.pipeline.native.background import update_background
 from foveate.pipeline.settings import CacheSettings, Settings
+from foveate.pipeline.spec.light import UNEXPLAINED
 
 Map = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 DEPTH: Final = 8
 """Frames in the volume."""
-SCENES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "no flicker": {"flicker": 0.0},
-    "lamps, 3%": {"flicker": 0.03},
-    "lamps, 6%": {"flicker": 0.06},
-    "lamps, 12%": {"flicker": 0.12},
-    "lamps, 6%, noise": {"flicker": 0.06, "noise": 4.0},
-    "room, 6%": {"flicker": 0.06, "room": True},
-}
-METHODS: Final = ("moving", "moving, light", "moving, light, 2 frames", "moving, path", "volume alone")
+VOLUMES: Final = {"8 frames": 8, "4 frames": 4, "2 frames": 2}
+METHODS: Final = ("moving", "light counts", *VOLUMES, "path")
+REAL: Final = ("pedestrians", "bunny", "tree")
 _LEVEL: Final = Settings().analysis_level
 _LEAST: Final = 1.0  # mean square of a change that counts, in grey levels squared, at the analysis level
 _WINDOW: Final = 12  # samples along a neighbourhood: three cells
 _EXPLAINED: Final = 0.2  # share of the change that light may leave
 _ALONG: Final = 0.5  # share of the change in place from which on the path does not explain it
-_MOVES: Final = (1.5, 4.0)  # grey levels left unexplained with confidence 0 and 1
 _SETTLED: Final = 20  # frames until the background is known and the volume full
 _SURE: Final = 0.5
+_COARSE: Final[Mapping[str, str]] = {"preset": "medium", "crf": "30", "g": "12"}  # a keyframe every twelve frames
 
 
 class Volume:
@@ -144,118 +144,122 @@ def without_still(moving: Map, place: Map, along: Map) -> Map:
     return np.where(flickers, np.float32(0), moving)
 
 
-def alone(left: Map) -> Map:
-    """Confidence that each cell moves, from what light does not explain: values of the Grid."""
-    none, full = _MOVES
-    change = np.sqrt(np.maximum(left - np.median(left), 0))
-    return np.asarray(np.clip((change - none) / (full - none), 0, 1), np.float32)
-
-
 def temporal_volumes(
     out: Out = None,
     frames: Annotated[int, arg(metavar="N", help="Frames of each scene.")] = 80,
     seed: Annotated[int, arg(metavar="N", help="What the scenes are drawn with.")] = 21,
 ) -> None:
-    """Compare the attribute `moving` with and without a temporal volume, on generated scenes."""
+    """Compare ways to tell light from motion in the attribute `moving`, on generated scenes and real clips."""
     check_least(_SETTLED + 1, frames=frames)
     check_folders(out=out)
     record: dict[str, Any] = {**origin(), "command": "temporal_volumes", "cases": []}
     with TemporaryDirectory() as folder:
         for name in SCENES:
             record["cases"] += scene_cases(name, Path(folder), frames, seed)
-    standard_error().print(methods_table("precision, recall, lamps", record["cases"], "scene", _shown))
-    record["cases"].append(real_case("pedestrians", frames))
+    standard_error().print(methods_table("precision, recall", record["cases"], "scene", _shown))
+    record["cases"] += [real_case(name, frames) for name in REAL]
     hand_out(record, out)
 
 
 def _shown(case: Mapping[str, Any]) -> str:
-    return f"{case['precision']:.2f}, {case['recall']:.2f}, {case['lamps']:.2f}"
+    return f"{case['precision']:.2f}, {case['recall']:.2f}"
 
 
 def scene_cases(name: str, folder: Path, frames: int, seed: int) -> list[dict[str, Any]]:
-    """A case for each method: ``precision``, ``recall`` and ``lamps`` as ``scores`` has them.
-
-    Costs in ms of processor time a frame: ``light_ms``, ``two_ms`` and ``path_ms``.
-    """
-    moments = list(lamps(frames, seed=seed, **SCENES[name]))
-    clip = Clip(name, folder / f"{name}.mp4", f"generated: {name}, see scenes/flicker.py. Lossless x264.")
-    encode(clip.path, (grey_frame(moment.luma) for moment in moments), Fraction(25), LOSSLESS)
-    maps, costs = method_maps([moment.luma for moment in moments], product_moving(clip.path))
-    about = {"scene": name, **costs, **clip_record(clip, frames)}
+    """A case for each method: ``precision`` and ``recall`` as ``scores`` has them."""
+    moments = list(SCENES[name](frames=frames, seed=seed))
+    made = "x264, crf 30, a keyframe every 12 frames" if name in COMPRESSED else "Lossless x264"
+    clip = Clip(name, folder / f"{name}.mp4", f"generated: {name}, see scenes/light.py. {made}.")
+    options = _COARSE if name in COMPRESSED else LOSSLESS
+    encode(clip.path, (grey_frame(moment.luma) for moment in moments), Fraction(25), options)
+    maps, _ = method_maps(clip.path, frames)
+    about = {"scene": name, **clip_record(clip, frames)}
     return [{"name": f"{name}, {way}", "method": way, **scores(moments, maps[way])} | about for way in METHODS]
 
 
 def real_case(name: str, frames: int) -> dict[str, Any]:
-    """``kept``: of the cells of a sample that are `moving`, the share that each measure leaves so, and the costs.
+    """``kept``: of the cells of a sample that move without a test of light, the share that each method leaves so.
 
-    ``frame_ms``: processor time of a frame of the product with `moving`, decoding included.
+    Costs in ms of processor time a frame: of each method, ``ms``, those of the product with decoding.
     """
     (clip,) = sample_clips(name)
-    lumas = [picture.luma for picture in read_footage(clip.path, frames).pictures]
-    began = time.process_time()
-    moving = product_moving(clip.path, frames)
-    frame_ms = 1000 * (time.process_time() - began) / frames
-    maps, costs = method_maps(lumas, moving)
-    counts = {way: sum(int((values >= _SURE).sum()) for values in maps[way][_SETTLED:]) for way in METHODS}
-    kept = {way: counts[way] / counts["moving"] for way in METHODS if way != "volume alone"}
-    return {"name": name, "kept": kept, "frame_ms": frame_ms, **costs, **clip_record(clip, frames)}
+    maps, costs = method_maps(clip.path, frames)
+    before = [values >= _SURE for values in maps["light counts"][_SETTLED:]]
+    kept = {
+        way: sum(int((own & (values >= _SURE)).sum()) for own, values in zip(before, maps[way][_SETTLED:], strict=True))
+        / sum(int(own.sum()) for own in before)
+        for way in METHODS
+    }
+    return {"name": name, "kept": kept, "ms": costs, **clip_record(clip, frames)}
 
 
-def product_moving(file: Path, frames: int | None = None) -> list[Map]:
-    """The attribute `moving` of each frame: float32[grid]."""
+def product_moving(file: Path, frames: int | None = None, light_counts: bool = False) -> list[Map]:
+    """The attribute `moving` of each frame: float32[grid]. ``light_counts``: changes of light are motion."""
     name = f"{EMBEDDING}{MOVING}"
-    with open_stream(str(file), query=["moving"], maps=(name,)) as stream:
+    update = partial(update_background, unexplained=-math.inf if light_counts else UNEXPLAINED)
+    with (
+        patch("foveate.pipeline.cpu.background.update_background", update),
+        open_stream(str(file), engine="cpu", query=["moving"], maps=(name,)) as stream,
+    ):
         return [selection.maps[name] for selection in islice(stream, frames)]
 
 
-def method_maps(lumas: Sequence[Plane], moving: Sequence[Map]) -> tuple[dict[str, list[Map]], dict[str, float]]:
-    """The maps of every method, by frame, and the processor time of the two measures in ms a frame."""
-    volume, search = Volume(), FlowSearch(CacheSettings().flow_level)
+def method_maps(file: Path, frames: int) -> tuple[dict[str, list[Map]], dict[str, float]]:
+    """The maps of every method, by frame, and its processor time in ms a frame."""
     maps: dict[str, list[Map]] = {method: [] for method in METHODS}
-    spent = dict.fromkeys(("light_ms", "two_ms", "path_ms"), 0.0)
-    for luma, own in zip(lumas, moving, strict=True):
+    spent = dict.fromkeys(METHODS, 0.0)
+    for method in METHODS[:2]:
+        began = time.process_time()
+        maps[method] = product_moving(file, frames, light_counts=method != "moving")
+        spent[method] = time.process_time() - began
+    volume, search = Volume(), FlowSearch(CacheSettings().flow_level)
+    for picture, own in zip(read_footage(file, frames).pictures, maps["light counts"], strict=True):
+        luma = _padded(picture.luma)
         flow = search.search(level_of(luma, CacheSettings().flow_level), np.ones(own.shape, np.bool_)) or Flow(
             *np.zeros((3, *own.shape), np.float32)
         )
-        began = time.process_time()
         volume.push(level_of(luma, _LEVEL).astype(np.float32))
-        changes, left = (grid_means(each, CELL >> _LEVEL) for each in light(volume))
-        middle = time.process_time()
-        place, along = (grid_means(each, CELL >> _LEVEL) for each in path(volume, flow))
-        ended = time.process_time()
-        spent["light_ms"] += 1000 * (middle - began) / len(lumas)
-        spent["path_ms"] += 1000 * (ended - middle) / len(lumas)
-        two = [grid_means(each, CELL >> _LEVEL) for each in light(volume, 2)]
-        spent["two_ms"] += 1000 * (time.process_time() - ended) / len(lumas)
-        gates = without_light(own, changes, left), without_light(own, *two), without_still(own, place, along)
-        found = own, *gates, alone(left)
-        for method, values in zip(METHODS, found, strict=True):
-            maps[method].append(values)
-    return maps, spent
+        for method in METHODS[2:]:
+            began = time.process_time()
+            if method == "path":
+                found = without_still(own, *_reduced(path(volume, flow)))
+            else:
+                found = without_light(own, *_reduced(light(volume, VOLUMES[method])))
+            spent[method] += time.process_time() - began
+            maps[method].append(found)
+    return maps, {method: 1000 * seconds / frames for method, seconds in spent.items()}
+
+
+def _reduced(measures: Sequence[Map]) -> list[Map]:
+    """Measures of samples as means over cells."""
+    return [grid_means(each, CELL >> _LEVEL) for each in measures]
+
+
+def _padded(luma: Plane) -> Plane:
+    """Whole tiles, as the engine has them."""
+    height, width = luma.shape
+    return np.pad(luma, ((0, -height % TILE), (0, -width % TILE)), mode="edge")
 
 
 def scores(moments: Sequence[Moment], maps: Sequence[Map]) -> dict[str, Any]:
-    """From frame 20 on, at a confidence of 0.5: ``precision``, ``recall``, and the share of ``lamps``' cells in it.
+    """From frame 20 on, at a confidence of 0.5: ``precision`` and ``recall``.
 
     Cells of which a thing covers less than half, and those that it has left in the last frames, count for nothing.
+    ``samples``: by frame, the cells that are right, said to move, and of things.
     """
     truths = [truth_of(moment, values.shape) for moment, values in zip(moments, maps, strict=True)]
-    right = said = all_of_it = 0
-    lit = lamp_cells(maps[0].shape)
-    shares = []
+    counts = []
     for index in range(_SETTLED, len(maps)):
         inside = truths[index][0]
         trail = np.logical_or.reduce([each[1] for each in truths[index - DEPTH + 1 : index + 1]])
         found = maps[index] >= _SURE
-        right += int((found & inside).sum())
-        said += int((found & (inside | ~trail)).sum())
-        all_of_it += int(inside.sum())
-        shares.append(float(found[lit].mean()))
+        cells = found & inside, found & (inside | ~trail), inside
+        counts.append([int(each.sum()) for each in cells])
+    right, said, all_of_it = map(sum, zip(*counts, strict=True))
     return {
         "precision": right / said if said else 1.0,
         "recall": right / all_of_it,
-        "lamps": fmean(shares),
-        "samples": {"lamps": shares},
+        "samples": {"right, said, true": counts},
     }
 
 
@@ -266,14 +270,6 @@ def truth_of(moment: Moment, grid: tuple[int, ...]) -> tuple[Mask, Mask]:
         covered[box.top : box.bottom, box.left : box.right] = 1
     share = grid_means(covered, CELL)
     return share >= 0.5, share > 0
-
-
-def lamp_cells(grid: tuple[int, ...]) -> Mask:
-    """bool[grid]: the cells of the lamps of scenes/flicker.py."""
-    cells = np.zeros(grid, np.bool_)
-    for left, top, right, bottom in LAMPS:
-        cells[top // CELL : bottom // CELL, left // CELL : right // CELL] = True
-    return cells
 
 
 def _mean(values: Map) -> Map:

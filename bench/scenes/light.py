@@ -92,6 +92,7 @@ def scene(
 
 SCENES: Final[Mapping[str, Callable[..., Iterator[Moment]]]] = {
     "lamps, 3%": partial(lamps, flicker=0.03),
+    "lamps, 3%, compressed": partial(lamps, flicker=0.03),
     "lamps, 12%": partial(lamps, flicker=0.12),
     "room, 6%": partial(lamps, flicker=0.06, room=True),
     "room, 12%": partial(lamps, flicker=0.12, room=True),
@@ -99,6 +100,7 @@ SCENES: Final[Mapping[str, Callable[..., Iterator[Moment]]]] = {
     "things beneath a lamp, 12%": partial(scene, light=beneath_a_lamp),
     "exposure": partial(scene, light=exposure),
     "light switched": partial(scene, light=switched),
+    "no change, compressed": scene,
     "large plain things": partial(scene, things=_LARGE),
     "large plain things, plain ground": partial(scene, things=_LARGE, plain=True),
     "large plain things, exposure": partial(scene, things=_LARGE, light=exposure),
@@ -107,6 +109,8 @@ SCENES: Final[Mapping[str, Callable[..., Iterator[Moment]]]] = {
     "night, noise": partial(scene, ground=(20, 50), noise=8.0),
     "night, rain": partial(scene, ground=(20, 50), noise=2.0, rain=150),
 }
+COMPRESSED: Final = frozenset({"lamps, 3%, compressed", "no change, compressed"})
+"""Scenes to be encoded at a low quality, so that keyframes pulse."""
 
 
 def _ground(generator: np.random.Generator, width: int, ground: tuple[float, float], plain: bool) -> Picture:

@@ -31,6 +31,7 @@ typedef struct {
     int32_t frame;
     int32_t learning_frames; /* without a change, after which a cell becomes background */
     int32_t step;            /* largest difference, in 8-bit units, that counts as no change */
+    float unexplained;       /* see is_light */
 } Background;
 
 /* What a run of cells shows, by column of samples. */
@@ -200,13 +201,13 @@ INLINE void sum_windows(const Background *b, int32_t row, int32_t column, int32_
 
 /* Whether light explains the change of a window from the previous frame, and from the background: bits of ``coloured``.
    ``m``: its moments, ``stride`` numbers apart. */
-INLINE int32_t explained(const int32_t *m, int32_t stride, int32_t count, int32_t plain)
+INLINE int32_t explained(const int32_t *m, int32_t stride, int32_t count, float unexplained, int32_t plain)
 {
     int32_t now = m[NOW * stride], squares = m[NOW_SQUARES * stride];
-    int32_t last =
-        is_light(count, now, squares, m[LAST * stride], m[LAST_SQUARES * stride], m[NOW_LAST * stride], plain);
-    int32_t learned =
-        is_light(count, now, squares, m[LEARNED * stride], m[LEARNED_SQUARES * stride], m[NOW_LEARNED * stride], plain);
+    int32_t last = is_light(count, now, squares, m[LAST * stride], m[LAST_SQUARES * stride], m[NOW_LAST * stride],
+                            unexplained, plain);
+    int32_t learned = is_light(count, now, squares, m[LEARNED * stride], m[LEARNED_SQUARES * stride],
+                               m[NOW_LEARNED * stride], unexplained, plain);
     return last * FROM_LAST | learned * FROM_LEARNED;
 }
 
@@ -220,11 +221,11 @@ INLINE void without_light(const Background *b, int32_t row, int32_t column, int3
     for (int32_t side = 0; side < 2; side++)
         for (int32_t x = 0; x <= cells; x++) {
             int32_t count = SAMPLES * windows.tall[side] * (across[x] + across[x + 1]);
-            corner[side][x] = explained(&windows.corner[side][0][x], PART + 1, count, 0);
+            corner[side][x] = explained(&windows.corner[side][0][x], PART + 1, count, b->unexplained, 0);
         }
     for (int32_t x = 0; x < cells; x++) {
         int32_t count = SAMPLES * (windows.tall[0] + windows.tall[1] - 1) * (across[x] + 1 + across[x + 2]);
-        around[x] = explained(&windows.around[0][x], PART, count, 1);
+        around[x] = explained(&windows.around[0][x], PART, count, b->unexplained, 1);
     }
     float *difference = b->difference + (int64_t)row * b->columns + column;
     float *foreground = b->foreground + (int64_t)row * b->columns + column;

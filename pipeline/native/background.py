@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.library import POINTER, address, kernel
 from foveate.pipeline.spec.attributes import BACKGROUND_LEVEL as BACKGROUND_LEVEL
-from foveate.pipeline.spec.light import MOMENTS
+from foveate.pipeline.spec.light import MOMENTS, UNEXPLAINED
 
 _update_background = kernel("update_background", POINTER, POINTER)
 
@@ -25,6 +25,7 @@ class _Background(ctypes.Structure):
         *((name, ctypes.c_void_p * 3) for name in ("now", "last", "background")),
         *((name, ctypes.c_void_p) for name in _KEPT),
         *((name, ctypes.c_int32) for name in ("rows", "columns", "frame", "learning_frames", "step")),
+        ("unexplained", ctypes.c_float),
     )
 
 
@@ -59,11 +60,13 @@ def update_background(
     state: BackgroundState,
     learning_frames: int,
     step: int,
+    unexplained: float = UNEXPLAINED,
 ) -> None:
     """Update ``state`` after frame number ``frame`` was written into the tiles of ``written``.
 
     ``now`` are luma, Cb and Cr of level 2, in 8-bit units and padded to whole tiles. A cell becomes
     background once no sample of it changed by more than ``step`` for more than ``learning_frames`` frames.
+    Changes that light explains but for the share ``unexplained`` do not count; -inf: all count.
     """
     rows, columns = geometry.grid
     size = geometry.level(BACKGROUND_LEVEL)
@@ -86,5 +89,6 @@ def update_background(
         frame,
         learning_frames,
         step,
+        unexplained,
     )
     _update_background(ctypes.byref(task), address(written, np.bool_, geometry.tiles))
