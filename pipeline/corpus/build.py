@@ -106,11 +106,15 @@ class Building:
 
 
 def _executor(task: Task, manner: Manner, server: ForkServer | None) -> AbstractContextManager[Executor | None]:
-    if manner.ray is not None:
-        from foveate.pipeline.corpus.ray_actors import RayExecutor
+    if manner.ray is None and manner.workers != 0:
+        return ProcessExecutor(task, manner.debug, server)
+    if server is not None:
+        server.close()  # nothing is to be forked
+    if manner.ray is None:
+        return nullcontext()
+    from foveate.pipeline.corpus.ray_actors import RayExecutor
 
-        return RayExecutor(task, manner.ray, manner.gpus)
-    return nullcontext() if manner.workers == 0 else ProcessExecutor(task, manner.debug, server)
+    return RayExecutor(task, manner.ray, manner.gpus)
 
 
 def _work(jobs: Sequence[Job], building: Building, executor: Executor | None, task: Task, manner: Manner) -> None:

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from foveate.pipeline.corpus.build import Manner, build
 from foveate.pipeline.corpus.crew import WorkerLostError
 from foveate.pipeline.corpus.fork_server import ForkServer
+from foveate.pipeline.corpus.inputs import expand
 from foveate.pipeline.corpus.jobs import Job, Task
 from foveate.pipeline.corpus.processes import ProcessExecutor, ProcessWorker
 from foveate.pipeline.settings import Settings
+from tests.pipeline.corpus_cases import Progress
 
 WITHIN = 60.0  # seconds, on any machine
 ALONE = """
@@ -117,3 +120,10 @@ def test_environment_of_a_worker(server: ForkServer, samples: Path, tmp_path: Pa
     while (outcome := worker.outcome()) is None:
         time.sleep(0.005)
     assert "OSError: GPU-7" in outcome.reason
+
+
+def test_nobody_forks_where_this_process_does_the_work(server: ForkServer, samples: Path, task: Task) -> None:
+    settings = task.settings.model_copy(update={"source": task.settings.source.model_copy(update={"frames": 1})})
+    videos = expand([str(samples / "tree.mp4")])
+    assert build(videos, Task(task.store, settings), Manner(workers=0), Progress(), server) == []
+    assert not server.runs()
