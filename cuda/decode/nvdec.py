@@ -31,6 +31,8 @@ def codec_problem(codec: str, pixel_format: str, width: int, height: int, gpu: i
         return f"the hardware decoder is not used for {codec}"
     if pixel_format not in _DEPTHS:
         return f"the hardware decoder is not used for pixel format {pixel_format}"
+    if width % 2 or height % 2:
+        return f"the hardware decoder is not used for odd sizes such as {width}x{height}, which it rounds up"
     problem = gpu_problem() or library_problem()
     if problem:
         return problem

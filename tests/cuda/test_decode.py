@@ -19,10 +19,10 @@ from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 
 FRAMES = 24
-SIZE = WIDTH, HEIGHT = 336, 258
+WIDTH, HEIGHT = 336, 258
 
 
-def encode(path: Path, codec: str, pixel_format: str, grain: int = 0, size: tuple[int, int] = SIZE) -> None:
+def encode(path: Path, codec: str, pixel_format: str, grain: int = 0, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
     """A gradient that moves, with B-frames where the encoder makes them. ``grain``: film grain that AV1 synthesises."""
     rows, columns = np.indices(size[::-1])
     options = {"svtav1-params": f"film-grain={grain}"} if grain else {}
@@ -62,21 +62,20 @@ def rounded_by_hand(path: Path) -> list[Frame]:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("codec", "name", "pixel_format", "size"),
+    ("codec", "name", "pixel_format"),
     [
-        ("libx264", "a.mp4", "yuv420p", SIZE),
-        ("libx264", "a.mkv", "yuv420p", SIZE),
-        ("libx265", "b.mp4", "yuv420p", SIZE),
-        ("libx265", "c.mp4", "yuv420p10le", SIZE),
-        ("libvpx-vp9", "d.webm", "yuv420p", SIZE),
-        ("libvpx-vp9", "e.webm", "yuv420p", (333, 257)),
+        ("libx264", "a.mp4", "yuv420p"),
+        ("libx264", "a.mkv", "yuv420p"),
+        ("libx265", "b.mp4", "yuv420p"),
+        ("libx265", "c.mp4", "yuv420p10le"),
+        ("libvpx-vp9", "d.webm", "yuv420p"),
     ],
 )
-def test_codecs(codec: str, name: str, pixel_format: str, size: tuple[int, int], tmp_path: Path) -> None:
+def test_codecs(codec: str, name: str, pixel_format: str, tmp_path: Path) -> None:
     if codec not in av.codecs_available:
         pytest.skip(f"this PyAV has no encoder {codec}")
     path = tmp_path / name
-    encode(path, codec, pixel_format, size=size)
+    encode(path, codec, pixel_format)
     expected = rounded_by_hand(path) if "10" in pixel_format else by_pyav(path)
     found: list[Any] = []
     source = on_device(open_source(str(path), SourceSettings()), str(path), SourceSettings())
@@ -163,6 +162,13 @@ def test_transport_streams_that_were_joined(joined: str, tmp_path: Path) -> None
 )
 def test_what_the_hardware_is_not_asked_for(codec: str, pixel_format: str, problem: str) -> None:
     assert nvdec.codec_problem(codec, pixel_format, 640, 480) == problem
+
+
+@pytest.mark.parametrize("size", [(333, 258), (334, 257)])
+def test_odd_sizes_are_left_to_the_cpu(size: tuple[int, int]) -> None:
+    """VP9 has them; NVIDIA's decoder hands out one column more."""
+    told = nvdec.codec_problem("vp9", "yuv420p", *size)
+    assert told == f"the hardware decoder is not used for odd sizes such as {size[0]}x{size[1]}, which it rounds up"
 
 
 def test_a_missing_driver_library_is_seen_before_the_package_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
