@@ -61,8 +61,11 @@ def commit(record: Record) -> str:
 
 
 def value_at(case: Case, key: str) -> Any:
-    """The value at a dotted key such as ``steady.p50_ms``; None if there is none."""
+    """The value at a dotted key such as ``steady.p50_ms``; None if there is none. In a list, items go by name."""
     found: Any = case
     for part in key.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
+        if isinstance(found, list):
+            found = next((item for item in found if isinstance(item, dict) and item.get("name") == part), None)
+        else:
+            found = found.get(part) if isinstance(found, dict) else None
     return found

@@ -38,7 +38,8 @@ def number(record: dict[str, Any], place: str) -> float | None:
         name, place = place.split(" > ")
         (found,) = [case for case in record["cases"] if case["name"] == name] or [{}]
     for key in place.split("."):
-        found = found.get(key, {})
+        named = {item["name"]: item for item in found} if isinstance(found, list) else found
+        found = named.get(key, {})
     return found if found != {} else None
 
 

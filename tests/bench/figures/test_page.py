@@ -15,7 +15,8 @@ from foveate.bench.figures.page import figures, renewed
 def results(tmp_path: Path) -> Path:
     """A folder with one record."""
     cases = [{"name": "a, b", "ms": {"p50": 2.0}}, {"name": "c", "ms": {"p50": 8.0}}]
-    (tmp_path / "one.json").write_text(json.dumps({"times": {"x": 31.04}, "share": 0.257, "cases": cases}))
+    record = {"times": {"x": 31.04}, "share": 0.257, "kernels": [{"name": "Emit", "us": 6.14}], "cases": cases}
+    (tmp_path / "one.json").write_text(json.dumps(record))
     return tmp_path
 
 
@@ -26,6 +27,8 @@ def results(tmp_path: Path) -> Path:
         ("one / share / .0%", "26%"),
         ("one / a, b > ms.p50 / .2f", "2.00"),
         ("one / c > ms.p50 : a, b > ms.p50 / .1f", "4.0"),
+        ("one / kernels.Emit.us / .1f", "6.1"),
+        ("one / kernels.Gone.us / .1f", "?"),
         ("none / times.x / .1f", "?"),
         ("one / gone > ms.p50 / .1f", "?"),
         ("one / c > ms.p50 : times.y / .1f", "?"),
