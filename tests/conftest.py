@@ -6,6 +6,7 @@ import fcntl
 import os
 import runpy
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -85,6 +86,11 @@ class Server:
             except OSError:
                 assert time.monotonic() < limit, "the server does not listen"
                 time.sleep(0.05)
+
+    def hang(self) -> None:
+        """Let it do nothing any more, while its connections stay open."""
+        assert self._process is not None, "the server has ended"
+        self._process.send_signal(signal.SIGSTOP)
 
     def kill(self) -> None:
         """End it without a farewell."""

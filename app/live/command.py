@@ -42,6 +42,7 @@ def live(arguments: LiveArguments, console: Console) -> int:
             interruption.check()
         except KeyboardInterrupt:
             group.end(_FAREWELL)
+            tell_failures(group, console)
             console.say(f"interrupted after {sum(report.frames for report in group.reports())} frames")
             return interruption.code
     return _conclude(group, arguments, console)
@@ -66,6 +67,14 @@ def _wait(group: Group, duration: float | None, ended: threading.Event) -> None:
         ended.clear()
         group.check()
     group.check()
+
+
+def tell_failures(group: Group, console: Console) -> None:
+    """Say what went wrong at the end, such as an output that could not be completed."""
+    group.check()
+    reports = group.reports()
+    if len(reports) == 1 and reports[0].error is not None:  # of several, ``check`` has said it
+        console.warn(reports[0].error)
 
 
 def _conclude(group: Group, arguments: LiveArguments, console: Console) -> int:

@@ -89,6 +89,10 @@ class SourceGroup:
     def end(self, patience: float) -> None:
         """See Group."""
         end_workers(self.workers, patience)
+        for worker in self.workers:
+            if worker.alive and worker.stream is not None:
+                limit = f"{patience:g} s"
+                self._console.warn(f"source {worker.number} did not end within {limit}; its outputs may be incomplete")
 
     def reports(self) -> list[Report]:
         """What came of each so far."""

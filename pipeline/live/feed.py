@@ -34,6 +34,10 @@ class RefusedError(SourceError):
     """The server refuses the user or password, or is not trusted; retrying cannot help."""
 
 
+class _SilenceError(Exception):
+    """libav gave up waiting for a packet."""
+
+
 class LiveFeed:
     """One video stream of one connection. See ``sources.decoding.Feed``. Used and closed by one thread."""
 
@@ -49,6 +53,7 @@ class LiveFeed:
         self.finished = False  # it was a file, read to its end
         self.passed = 0  # packets and pictures that were left out to catch up
         self._target, self._latest = target, live.policy == "latest"
+        self._limit = _silence(live)
         self._container = _opened(target, live)
         try:
             _refuse_unverified(self._container.format.name, target, live)
@@ -74,14 +79,28 @@ class LiveFeed:
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets until the connection ends, however it ends."""
         try:
-            yield from self._container.demux(self.stream)
-        except ExitError:
+            yield from self._in_time(self._container.demux(self.stream))
+        except (ExitError, _SilenceError):
             self.ending = "nothing came any more"
         except FFmpegError as error:
             self.ending = reason_of(error)
         else:
             self.ending = "the sender ended the stream"
             self.finished = self.finite
+
+    def _in_time(self, packets: Iterator[Packet[VideoStream]]) -> Iterator[Packet[VideoStream]]:
+        """The packets up to a silence, in which libav gives up: it then hands out what its parser still held.
+
+        Raises _SilenceError in place of that packet, which is as old as the silence.
+        """
+        while True:
+            asked = time.monotonic()
+            packet = next(packets, None)
+            if packet is None:
+                return
+            if time.monotonic() - asked >= self._limit:
+                raise _SilenceError
+            yield packet
 
     @property
     def may_skip(self) -> bool:
@@ -99,6 +118,11 @@ class LiveFeed:
         self._container.close()
 
 
+def _silence(live: LiveSettings) -> float:
+    """Seconds without a packet after which a connection is given up."""
+    return 2 * live.stall_timeout
+
+
 def _is_finite(container: InputContainer) -> bool:
     """Whether the stream is known to end. Of formats that send single images, the size is that of one image."""
     form = container.format.name
@@ -108,7 +132,7 @@ def _is_finite(container: InputContainer) -> bool:
 
 def _opened(target: Target, live: LiveSettings) -> InputContainer:
     begin = time.monotonic()
-    limits = (live.connect_timeout, 2 * live.stall_timeout)
+    limits = (live.connect_timeout, _silence(live))
     if target.device and not Path(target.url).exists():
         raise SourceError(f"{target.name}: there is no camera at {target.url}; see ls /dev/video*, or plug it in")
     try:

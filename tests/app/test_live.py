@@ -20,7 +20,9 @@ import pytest
 from foveate.app.addresses import resolved
 from foveate.app.console import Console
 from foveate.app.live.arguments import live_arguments
-from foveate.app.live.group import end_workers
+from foveate.app.live.command import tell_failures
+from foveate.app.live.group import SourceGroup, end_workers
+from foveate.app.live.report import Report
 from foveate.app.quantities import seconds_in, size_or_seconds
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks import read_shards
@@ -242,6 +244,38 @@ def test_a_source_whose_output_cannot_be_written_has_failed(foveate: Any, mjpeg:
     assert f"{addresses[1]}: failed" in err
     assert f"{addresses[0]}: closed" in err
     assert len(records(tmp_path / "tokens-0.jsonl")) > 20
+
+
+class Ended:
+    """What ``live`` asks of a source that has ended, or still waits for its output."""
+
+    number = 0
+    alive = True
+    stream = object()
+
+    def check(self) -> None:
+        """Of several sources, it says what went wrong."""
+
+    def reports(self) -> list[Report]:
+        return [Report(0, "camera", "failed", error="cannot write seen.rrd: the disk is full")]
+
+    def stop(self) -> None: ...
+
+    def join(self, seconds: float) -> None: ...
+
+
+def test_an_output_that_fails_at_the_end_is_told_after_an_interruption(capsys: pytest.CaptureFixture[str]) -> None:
+    tell_failures(Ended(), Console())  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "foveate: warning: cannot write seen.rrd: the disk is full\n"
+
+
+def test_an_output_that_is_not_completed_in_time_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = live_arguments(["rtsp://camera/1", "-o", str(tmp_path / "a.jsonl")], Console())
+    group = SourceGroup(arguments, [0], Console(), lambda: None)
+    group.workers = [Ended()]  # type: ignore[list-item]
+    group.end(0.1)
+    said = "foveate: warning: source 0 did not end within 0.1 s; its outputs may be incomplete\n"
+    assert capsys.readouterr().err == said
 
 
 def test_several_sources_at_once(foveate: Any, mjpeg: Any, tmp_path: Path) -> None:

@@ -132,6 +132,25 @@ def test_a_server_that_restarts(rtsp: Any) -> None:
     assert states(told)[-2:] == ["streaming", "closed"]
 
 
+def test_a_server_that_hangs_is_given_up_without_a_late_picture(rtsp: Any) -> None:
+    """Its connection stays open. libav's parser holds one more picture, which would be as old as the silence."""
+    server, address = rtsp()
+    told: list[Status] = []
+    with opened(address, told) as stream:
+        list(islice(stream, 20))
+        server.hang()
+        limit = time.monotonic() + 30
+        reader = threading.Thread(target=lambda: list(stream), daemon=True)
+        reader.start()
+        while "reconnecting" not in states(told):
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+        stream.cancel()
+        reader.join(10)
+    assert states(told)[:3] == ["streaming", "stalled", "reconnecting"]
+    assert told[2].reason == "nothing came any more"
+
+
 def test_a_sender_that_falls_silent_is_stalled_and_resumes(mjpeg: Any) -> None:
     """Case L3: on the same connection."""
     told: list[Status] = []

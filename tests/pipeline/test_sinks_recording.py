@@ -177,6 +177,32 @@ def test_a_camera_whose_server_restarts(rtsp: Any, tmp_path: Path) -> None:
     assert {(frame.width, frame.height) for frame in shown} == {(320, 240)}
 
 
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+from foveate.pipeline import open_stream
+from foveate.pipeline.errors import SinkError
+from foveate.pipeline.sinks import open_sink
+try:
+    with open_stream(sys.argv[1], sinks=[open_sink(sys.argv[2])], source={"frames": int(sys.argv[3])}) as stream:
+        list(stream)
+except SinkError as error:
+    print(error, flush=True)
+os._exit(0)  # as the command does: rerun may hang at the end of the interpreter
+"""
+
+
+@pytest.mark.parametrize("frames", [60, 300])
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(frames: int, tmp_path: Path) -> None:
+    """A limit on files stands for a full disk. It is noticed, also where rerun goes on waiting."""
+    path = tmp_path / "a.rrd"
+    command = [sys.executable, "-c", LIMITED, str(PEDESTRIANS), str(path), str(frames)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert said.startswith(f"cannot write {path}: ")
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_rotated_parts_are_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.rrd"
     pictures = [np.full((32, 48, 3), index, np.uint8) for index in range(4)]

@@ -28,6 +28,7 @@ from foveate.pipeline.sinks.recording.encoded_video import EncodedVideo
 from foveate.pipeline.sinks.recording.source_video import SourceVideo, source_video
 
 _FRAMES: Final = 256  # written at once: a column of them is compressed together
+_PATIENCE: Final = 2.0  # seconds in which at least something must be written
 _LEVELS: Final = 64  # of the score map: more would be bytes that nobody sees
 _RAMP: Final = colour_ramp()[0, :: 256 // _LEVELS]  # their colours
 _END: Final = b"FOOT"  # the last bytes of a recording, before four of a version
@@ -69,7 +70,7 @@ class RecordingSink:
         with self._removed_on_error():
             self._add(frame, selection)
             if len(self._indices) % _FRAMES == 0:
-                self._recording.flush()
+                self._flush()
 
     def close(self) -> None:
         """Add the video of a file, and give the recording its name. Raises SinkError."""
@@ -78,7 +79,7 @@ class RecordingSink:
         with self._removed_on_error():
             if self._source is not None and len(self._times):
                 self._add_video(self._source)
-            self._recording.flush()
+            self._flush()
             self._recording.disconnect()
             self._check_end()
             self._part.replace(self._path)
@@ -166,6 +167,21 @@ class RecordingSink:
             columns=rerun.VideoFrameReference.columns_nanos(shown),
         )
 
+    def _flush(self) -> None:
+        """Wait until all is written. Raises RuntimeError where the file no longer grows, as on a full disk.
+
+        Without a time limit, rerun would then wait for ever.
+        """
+        size = None
+        while True:
+            try:
+                self._recording.flush(timeout_sec=_PATIENCE)
+                return
+            except RuntimeError:
+                if self.written == size:
+                    raise
+                size = self.written
+
     def _check_end(self) -> None:
         """Raise OSError where the file lacks its end, of which rerun does not say whether it could be written."""
         with self._part.open("rb") as file:
@@ -196,7 +212,7 @@ def _cause(part: Path, error: Exception) -> OSError:
             file.write(bytes(1 << 16))
     except OSError as found:
         return found
-    return OSError(str(error))
+    return OSError(f"{error}; was the disk full for a while?")
 
 
 def boxes_of(selection: Selection) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
