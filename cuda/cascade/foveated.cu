@@ -279,14 +279,14 @@ __device__ inline Sizes sizes_of_trees(const Foveated& p, int budget, int* parti
     for (int i = threadIdx.x; i < nodes_of(grid, grid.top); i += blockDim.x) roots += is_inside(grid, grid.top, i);
     inside = block_sum(inside, partial);
     roots = block_sum(roots, partial);
-    int stretch = (inside + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch;
-    int end = min(first + stretch, inside), grown = 0, few = 0, fitting = 0;
-    for (int i = first; i < end; i++) {
+    Stretch own = own_stretch(inside);
+    int grown = 0, few = 0, fitting = 0;
+    for (int i = own.first; i < own.end; i++) {
         grown += p.grown[i];
         few += p.needed[i] < p.m0;
     }
     int tokens = roots + sum_before(grown, partial);
-    for (int i = first; i < end; i++) {
+    for (int i = own.first; i < own.end; i++) {
         tokens += p.grown[i];
         fitting += p.needed[i] < p.m0 && tokens <= budget;
     }
@@ -327,17 +327,17 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) grow_trees(const __gr
     int budget = asked ? asked / (grid.merge * grid.merge) : p.budget;
     Sizes sizes = sizes_of_trees(p, budget, partial);
     int size = compares ? size_of_tree(sizes, blockIdx.x) : sizes.enough;
-    int count = nodes_from(grid, 0), stretch = (count + blockDim.x - 1) / blockDim.x;
-    int first = threadIdx.x * stretch, end = min(first + stretch, count), start = 0, level = 0;
+    Stretch own = own_stretch(nodes_from(grid, 0));
+    int start = 0, level = 0;
     u8* alive = p.alive + (size_t)blockIdx.x * p.nodes;
-    for (int i = first; i < end; i++) {
+    for (int i = own.first; i < own.end; i++) {
         for (; i - start >= nodes_of(grid, level); level++) start += nodes_of(grid, level);
         alive[i] = is_leaf(p, level, i - start, size) && (!compares || p.keys[i] > key_of(p.enough));
     }
     if (!compares) return;
-    keep_highest(p.keys, alive, first, end, budget, partial);
+    keep_highest(p.keys, alive, own, budget, partial);
     double gained = 0.0;
-    for (int i = first; i < end; i++)
+    for (int i = own.first; i < own.end; i++)
         if (alive[i]) gained += value_of(p.keys[i]);
     gained = block_sum(gained, sums);
     if (threadIdx.x == 0) p.gained[blockIdx.x] = gained;
@@ -361,12 +361,12 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) foveated(const __grid
     int written = 0, start = nodes_from(grid, 0);
     for (int level = grid.top; level >= 0; level--) {
         int columns = columns_of(grid, level), count = nodes_of(grid, level), found = 0;
-        int stretch = (count + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch;
-        int end = min(first + stretch, count);
+        Stretch own = own_stretch(count);
         start -= count;
-        for (int i = first; i < end; i++) found += alive[start + node_in(grid, level, i / columns, i % columns)];
+        for (int i = own.first; i < own.end; i++)
+            found += alive[start + node_in(grid, level, i / columns, i % columns)];
         int at = written + sum_before(found, partial);
-        for (int i = first; i < end; i++)
+        for (int i = own.first; i < own.end; i++)
             if (alive[start + node_in(grid, level, i / columns, i % columns)])
                 write_unit(grid, p.tokens, at++, level, i / columns, i % columns);
         written += block_sum(found, partial);

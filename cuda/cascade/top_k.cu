@@ -79,12 +79,13 @@ __device__ inline float unit_value(const TopK& p, int value, int row, int column
 __device__ inline int units_across(const Grid& grid) { return (grid.columns + grid.merge - 1) / grid.merge; }
 
 // The fewest living units that hold the share of the sum of their values, which are not negative; at least one.
-__device__ inline int fewest(const TopK& p, int first, int end, int* partial)
+__device__ inline int fewest(const TopK& p, const Stretch& own, int* partial)
 {
     __shared__ double sums[WARP];
     int living = 0;
     double total = 0.0;
-    for (int i = first; i < end; i++) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < own.count; i += blockDim.x) {
         if (!p.alive[i]) continue;
         living++;
         total += value_of(p.keys[i]);
@@ -95,13 +96,13 @@ __device__ inline int fewest(const TopK& p, int first, int end, int* partial)
     u32 least = 0x80000000u;  // the greatest key for which the units with that key or a greater one hold the share
     for (u32 bit = 1u << 30; bit; bit >>= 1) {
         double held = 0.0;
-        for (int i = first; i < end; i++)
+        for (int i = threadIdx.x; i < own.count; i += blockDim.x)
             if (p.alive[i] && p.keys[i] >= (least | bit)) held += value_of(p.keys[i]);
         if (block_sum(held, sums) >= wanted) least |= bit;
     }
     int greater = 0, equal = 0;
     double held = 0.0;
-    for (int i = first; i < end; i++) {
+    for (int i = threadIdx.x; i < own.count; i += blockDim.x) {
         if (!p.alive[i]) continue;
         greater += p.keys[i] > least;
         equal += p.keys[i] == least;
@@ -112,48 +113,48 @@ __device__ inline int fewest(const TopK& p, int first, int end, int* partial)
 }
 
 // Those that pass a stage stay alive. `keep`: units, at least the budget; 0: as many as the budget.
-__device__ inline void pass(const TopK& p, int first, int end, int keep, int budget, int* partial)
+__device__ inline void pass(const TopK& p, const Stretch& own, int keep, int budget, int* partial)
 {
     int most = max(keep, budget);
     if (p.share > 0.0) {
-        int least = fewest(p, first, end, partial);
+        int least = fewest(p, own, partial);
         most = keep ? max(least, budget) : min(least, budget);
     }
-    keep_highest(p.keys, p.alive, first, end, most, partial);
+    keep_highest(p.keys, p.alive, own, most, partial);
 }
 
 // Coarse to fine: what each stage finds highest.
-__device__ inline void cull_by_score(const TopK& p, int first, int end, int budget, int* partial)
+__device__ inline void cull_by_score(const TopK& p, const Stretch& own, int budget, int* partial)
 {
     int columns = units_across(p.grid);
     for (int stage = 0; stage < p.count; stage++) {
         int value = p.stages[stage].value;
-        for (int i = first; i < end; i++)
+        for (int i = threadIdx.x; i < own.count; i += blockDim.x)
             if (p.alive[i]) p.keys[i] = key_of(unit_value(p, value, i / columns, i % columns));
-        pass(p, first, end, p.stages[stage].keep, budget, partial);
+        pass(p, own, p.stages[stage].keep, budget, partial);
     }
 }
 
 // The units of which the reader lacks most.
-__device__ inline void cull_by_error(const TopK& p, int first, int end, int budget, int* partial)
+__device__ inline void cull_by_error(const TopK& p, const Stretch& own, int budget, int* partial)
 {
     int columns = units_across(p.grid);
-    for (int i = first; i < end; i++) {
+    for (int i = threadIdx.x; i < own.count; i += blockDim.x) {
         float lost = p.kept[node_at(0, i / columns, i % columns, p.grid.root_columns)];
         p.keys[i] = key_of(lost);
         if (!(lost > p.enough)) p.alive[i] = 0;
     }
-    pass(p, first, end, 0, budget, partial);
+    pass(p, own, 0, budget, partial);
 }
 
 // The tokens of the chosen units, in reading order. Returns their number.
-__device__ inline int write_tokens(const TopK& p, int first, int end, int* partial)
+__device__ inline int write_tokens(const TopK& p, const Stretch& own, int* partial)
 {
     const Grid& grid = p.grid;
     int columns = units_across(grid), found = 0;
-    for (int i = first; i < end; i++) found += p.alive[i];
+    for (int i = own.first; i < own.end; i++) found += p.alive[i];
     int at = sum_before(found, partial);
-    for (int i = first; i < end; i++)
+    for (int i = own.first; i < own.end; i++)
         if (p.alive[i]) write_unit(grid, p.tokens, at++, 0, i / columns, i % columns);
     return block_sum(found, partial) * grid.merge * grid.merge;
 }
@@ -164,12 +165,12 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) top_k(const __grid_co
     const Grid& grid = p.grid;
     if (p.conclusion.frame->unchanged) return;
     int columns = units_across(grid), units = (grid.rows + grid.merge - 1) / grid.merge * columns;
-    int stretch = (units + blockDim.x - 1) / blockDim.x, first = threadIdx.x * stretch,
-        end = min(first + stretch, units);
+    Stretch own = own_stretch(units);
     int asked = p.conclusion.frame->budget, budget = asked ? asked / (grid.merge * grid.merge) : p.budget;
-    for (int i = first; i < end; i++) p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;
-    if (p.stream_memory && !p.conclusion.frame->new_scene) cull_by_error(p, first, end, budget, partial);
-    else cull_by_score(p, first, end, budget, partial);
-    int count = write_tokens(p, first, end, partial);
+    for (int i = threadIdx.x; i < units; i += blockDim.x)
+        p.alive[i] = i / columns < grid.unit_rows && i % columns < grid.unit_columns;
+    if (p.stream_memory && !p.conclusion.frame->new_scene) cull_by_error(p, own, budget, partial);
+    else cull_by_score(p, own, budget, partial);
+    int count = write_tokens(p, own, partial);
     if (threadIdx.x == 0) conclude(p.conclusion, count, 0, 0, 0);
 }
