@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from foveate.app.main import main
-from tests.pipeline.corpus_cases import contents, make_clips
+from tests.pipeline.corpus_cases import contents, make_clips, runs
 
 ROUNDS = int(os.environ.get("FOVEATE_KILLS", "3"))
 GONE_WITHIN = 5.0  # seconds
@@ -84,14 +84,6 @@ def actors() -> list[int]:
             if (place / "cmdline").read_bytes().startswith(b"ray::Actor"):
                 found.append(int(place.name))
     return found
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there, and no zombie that its new parent has not looked at yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def check_whole(there: dict[str, str], whole: dict[str, str]) -> None:

@@ -86,3 +86,11 @@ def contents(folder: Path | str) -> dict[str, str]:
         for path in Path(folder).rglob("*")
         if path.is_file()
     }
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there, and no zombie that its new parent has not looked at yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
