@@ -107,7 +107,9 @@ SCENES: Final[Mapping[str, Callable[..., Iterator[Moment]]]] = {
     "pan": partial(scene, pan=_PAN),
     "pan, exposure": partial(scene, pan=_PAN, light=exposure),
     "night, noise": partial(scene, ground=(20, 50), noise=8.0),
-    "night, rain": partial(scene, ground=(20, 50), noise=2.0, rain=150),
+    "night, strong noise": partial(scene, ground=(20, 50), noise=16.0),
+    "night, rain": partial(scene, ground=(20, 50), noise=2.0, rain=30),
+    "night, heavy rain": partial(scene, ground=(20, 50), noise=2.0, rain=150),
 }
 COMPRESSED: Final = frozenset({"lamps, 3%, compressed", "no change, compressed"})
 """Scenes to be encoded at a low quality, so that keyframes pulse."""

@@ -7,6 +7,7 @@
 // Results are equal bit for bit. A frame that writes nothing changes nothing.
 #include "light.cuh"
 #include "spec/attributes.h"
+#include "spec/change.h"
 #include "spec/geometry.h"
 #include "state.cuh"
 
@@ -33,6 +34,7 @@ struct Background {
     int index;            // of the frame
     int learning_frames;  // without a change, after which a cell becomes background
     int step;             // largest difference, in 8-bit units, that counts as no change
+    int noise_step;       // the same for each grey value of noise, where that is more
     int pans;             // changed cells from which on the camera is taken to move
 };
 
@@ -80,15 +82,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) update_background(const __
     int at = (row * SIDE + sample / SIDE) * p.columns * SIDE + column * SIDE + sample % SIDE;
     bool rests = p.index - p.last_change[cell] > p.learning_frames, known = p.known[cell], learns = rests || !known;
     bool other = false, away = false, recoloured = false, tinted = false;
-    int now, last, learned;
+    int now, last, learned, step = max(p.step, p.noise_step * p.frame->noise / NOISE_PER_GREY);
     for (int plane = 2; plane >= 0; plane--) {
         recoloured = other;  // before luma: by either plane of chroma
         tinted = away;
         now = rounded(p.now[plane][at]);
         last = p.last[plane][at];
         learned = learns ? last : p.background[plane][at];
-        other |= abs(now - last) > p.step;
-        away |= abs(now - learned) > p.step;
+        other |= abs(now - last) > step;
+        away |= abs(now - learned) > step;
         p.background[plane][at] = learned;
         p.last[plane][at] = now;
     }

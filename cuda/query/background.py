@@ -11,7 +11,7 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
-from foveate.pipeline.attributes.background import LEARNING_FRAMES, PANS, STEP
+from foveate.pipeline.attributes.background import LEARNING_FRAMES, NOISE_STEP, PANS, STEP
 from foveate.pipeline.native.background import BACKGROUND_LEVEL
 from foveate.pipeline.spec.light import MOMENTS
 
@@ -49,6 +49,7 @@ class BackgroundModel:
             index=0,
             learning_frames=LEARNING_FRAMES,
             step=STEP,
+            noise_step=NOISE_STEP,
             pans=ceil(PANS * grid[0] * grid[1]),
         )
 

@@ -32,15 +32,15 @@ class AttributeStack:
         self._found = CellAttributes(shares, light, strokes)
         self._background = BackgroundModel(geometry)
 
-    def update(self, levels: Levels, written: Mask, index: int, new_scene: bool) -> None:
+    def update(self, levels: Levels, written: Mask, index: int, new_scene: bool, noise: int = 0) -> None:
         """Recompute them over the tiles ``written`` in frame ``index``, and strokes in the cells beside.
 
-        ``new_scene``: nothing of earlier frames counts.
+        ``new_scene``: nothing of earlier frames counts. ``noise``: the Update's.
         """
         luma, cb, cr = (pyramid.level(COLOUR_LEVEL) for pyramid in levels.planes)
         fine = levels.luma.level(STROKE_LEVEL)
         attributes((luma, cb, cr), fine, self._tables, self._step, self._geometry, written, self._found)
-        self._background.update(levels, written, index, new_scene)
+        self._background.update(levels, written, index, new_scene, noise)
 
     @property
     def strokes(self) -> Map:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foveate.pipeline.attributes.background import LEARNING_FRAMES, STEP, pans
+from foveate.pipeline.attributes.background import LEARNING_FRAMES, pans, step
 from foveate.pipeline.cpu.levels import Levels
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.native.background import BACKGROUND_LEVEL, BackgroundState, update_background
@@ -18,12 +18,15 @@ class BackgroundModel:
         self._geometry = geometry
         self._state = BackgroundState.of(geometry)
 
-    def update(self, levels: Levels, written: Mask, index: int, new_scene: bool) -> None:
-        """Compare the tiles written in frame ``index``. A scene cut, or a camera that pans, resets the background."""
+    def update(self, levels: Levels, written: Mask, index: int, new_scene: bool, noise: int = 0) -> None:
+        """Compare the tiles written in frame ``index``. A scene cut, or a camera that pans, resets the background.
+
+        ``noise``: the Update's.
+        """
         state = self._state
         state.difference[:] = 0
         planes = [pyramid.level(BACKGROUND_LEVEL) for pyramid in levels.planes]
-        update_background(planes, index, self._geometry, written, state, LEARNING_FRAMES, STEP)
+        update_background(planes, index, self._geometry, written, state, LEARNING_FRAMES, step(noise))
         if new_scene or pans(state.difference):
             state.known[:] = False
             state.foreground[:] = -1

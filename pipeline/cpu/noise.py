@@ -45,6 +45,5 @@ class Noise:
 
     def measure(self, luma: Plane, new_scene: bool) -> None:
         """Measure the noise of a frame. The first frame of a scene has nothing to be compared with."""
-        if self._settings.noise:
-            level = noise_level(luma, self._before)
-            self.level = 0 if new_scene else level
+        level = noise_level(luma, self._before)
+        self.level = 0 if new_scene else level

@@ -65,7 +65,8 @@ class _Pyramid:
             levels = self._ring.update(planes_of(update.frame), update.written, motion)
             self._stack.update(levels, update.written)
             if self._attributes is not None:
-                self._attributes.update(levels, update.written, update.frame.index, update.new_scene)
+                frame, new_scene, noise = update.frame, update.new_scene, update.noise
+                self._attributes.update(levels, update.written, frame.index, new_scene, noise)
         self._last = self._state(update, levels)
         return self._last
 

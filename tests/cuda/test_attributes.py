@@ -49,13 +49,15 @@ class Side:
         arrays = [plane.pixels, *plane.coarse]
         return PlaneLevels(plane.base, tuple(memory.array("level", a.shape, a.dtype, self._stream) for a in arrays))
 
-    def update(self, written: NDArray[np.bool_], index: int, new_scene: bool) -> dict[str, NDArray[np.float32]]:
+    def update(
+        self, written: NDArray[np.bool_], index: int, new_scene: bool, noise: int = 0
+    ) -> dict[str, NDArray[np.float32]]:
         """The maps after ``written`` tiles of the CPU's levels have come over."""
         for ours, theirs in zip(self._planes, self._levels.planes, strict=True):
             for array, values in zip(ours.levels, (theirs.pixels, *theirs.coarse), strict=True):
                 array.upload(values, self._stream)
         state = np.zeros((), FRAME_STATE)
-        state["dirty_count"], state["new_scene"] = written.sum(), new_scene
+        state["dirty_count"], state["new_scene"], state["noise"] = written.sum(), new_scene, noise
         dirty = np.full(self._pixels.dirty.shape, 1 << 30, np.int32)
         dirty[: written.sum()] = np.random.default_rng(index).permutation(np.flatnonzero(written))
         for array, values in ((self._pixels.frame, state), (self._pixels.dirty, dirty)):
@@ -102,11 +104,12 @@ def test_maps_are_the_cpu_engines(
     index, known = 0, 0
     for planes, share in pictures(height, width, halved):
         written = random.random(geometry.tiles) < (1.0 if index == 0 else share)
+        noise = int(random.choice([0, 3, 47, 200]))
         new_scene = index == 0 or (share == 0.9 and bool(written.any()))
         if written.any():
             levels.update(tuple(planes), written)
-            stack.update(levels, written, index, new_scene)
-        found = side.update(written, index, new_scene)
+            stack.update(levels, written, index, new_scene, noise)
+        found = side.update(written, index, new_scene, noise)
         for name, values in stack.maps().items():
             np.testing.assert_array_equal(found[name], values, f"{name}, frame {index}")
         known += int((found["foreground"] >= 0).sum())

@@ -101,6 +101,17 @@ def test_a_lamp_that_flickers_does_not_move(share: float) -> None:
     assert recall(cells) > 0.95
 
 
+@pytest.mark.parametrize("noise", [4, 8, 16, 24])
+def test_noise_in_the_dark_does_not_move(noise: float) -> None:
+    """A camera at night, which amplifies what little it sees."""
+    assert np.mean(found(frames(lambda index: 0.3, crossed=False, noise=noise))) < 0.005
+
+
+def test_what_moves_in_noise_is_found() -> None:
+    """Its stripes are a few times as strong as the noise."""
+    assert recall(found(frames(lambda index: 1, noise=12))) > 0.7
+
+
 @pytest.mark.parametrize("light", [room(0.06), room(0.12), exposure, beneath], ids=["6%", "12%", "exposure", "beneath"])
 def test_a_room_whose_light_changes_rests(light: Callable[[int], Picture | float]) -> None:
     assert np.mean(found(frames(light, crossed=False))) < 0.005
