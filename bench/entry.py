@@ -25,6 +25,7 @@ Out = Annotated[str | None, arg(metavar="FILE.json", help="The JSON record. Defa
 _EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("pycuda", "cuda", "PyNvVideoCodec"), "cuda"),
     **dict.fromkeys(("onnxruntime", "rapidocr", "PIL"), "ocr"),
+    "scenedetect": "peers",
     "transformers": "vlm",
 }
 """The extras that bring what is imported only where it is needed; all else has the name of its package."""

@@ -42,7 +42,7 @@ class ChangeKeywords(TypedDict, total=False):
     keyframe_interval: int
     keyframe_offset: int
     cut_share: float
-    cut_histogram: float
+    cut_structure: float
 
 
 class CacheKeywords(TypedDict, total=False):

@@ -83,12 +83,13 @@ class ChangeSettings(_Group):
     keyframe_offset: int = Field(0, ge=0, le=MOST_FRAMES)
     """Frames by which the first periodic keyframe comes earlier, modulo the interval: so that those of several streams
     do not fall on the same moment. foveate live chooses it for each of several sources."""
-    cut_share: float = Field(0.6, gt=0, le=1)
-    """A frame is a scene cut if at least this share of its tiles changed, and the luma histogram changed as well
-    (cut_histogram)."""
-    cut_histogram: float = Field(0.25, gt=0, le=1)
-    """A scene cut also needs at least this distance between the luma histograms of the two frames (half their L1
-    distance)."""
+    cut_share: float = Field(0.5, gt=0, le=1)
+    """A frame is a scene cut if at least this share of its tiles changed, and its structure changed as well
+    (cut_structure)."""
+    cut_structure: float = Field(0.35, gt=0, le=1)
+    """A scene cut also needs more than this distance between the structures of the two frames: half of 1 less their
+    correlation. Structure is how the quarters of each tile differ in brightness, whatever the light. At 1 there are no
+    cuts."""
 
 
 class CacheSettings(_Group):

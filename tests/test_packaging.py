@@ -18,6 +18,7 @@ MODULES = {
     "paho-mqtt": "paho",
     "prometheus-client": "prometheus_client",
     "rerun-sdk": "rerun",
+    "scenedetect-headless": "scenedetect",
     "scikit-learn": "sklearn",
     "torchvision": "open_clip",  # which asks for it
 }

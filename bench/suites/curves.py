@@ -86,8 +86,7 @@ def share_changed(settings: Settings, clip: Clip, plan: Plan) -> Points:
     (first,) = _sized(clip, _height(plan), 1)
     change = {
         "keyframe_interval": 1_000_000,
-        "cut_share": 1.0,
-        "cut_histogram": 1.0,
+        "cut_structure": 1.0,
         "noise": 0.0,
     }  # flicker is no noise
     still = _with(settings, change=change)

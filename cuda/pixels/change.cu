@@ -6,6 +6,7 @@
 //
 // The threshold is at least a multiple of the noise: the lower quartile, over the top left 8x8 pixels of each tile, of
 // what they differ by from the frame before. It applies from the next frame on. Equals pipeline/cpu/noise.py.
+#include "pixels/cuts.cuh"
 #include "pixels/input.cuh"
 #include "spec/change.h"
 #include "spec/geometry.h"
@@ -13,34 +14,31 @@
 struct Change {
     const FrameInput* input;
     FrameState* state;
-    const u8* held[3];  // base level of each plane, padded to tiles
-    u8* changed;        // [tiles]
-    u8* written;        // [tiles]
-    int* dirty;         // [tiles]
-    float* motion;      // [grid]: cleared; the write kernel fills in the changed tiles
-    u32* before;        // [tiles][16]: luma of the tile's top left 8x8 pixels in the frame before
-    int* scratch;  // [SCRATCH], zero between frames: tickets, changed tiles, histograms of luma (new less held) and
-                   // noise
-    int* touched_count;   // of local.cuh: set to zero
-    double cut_distance;  // least distance of histograms for a scene cut
-    int cut_tiles;        // least number of changed tiles for a scene cut
-    int interval;         // frames between periodic keyframes
-    int offset;           // frames by which the first one comes earlier, modulo the interval
-    double threshold;     // mean difference of a block, in grey values, that must be exceeded
-    double noise;         // the same, times what the noise is
-    double most;          // greatest threshold that follows from noise
-    int samples;          // of a block of chroma
+    const u8* held[3];   // base level of each plane, padded to tiles
+    u8* changed;         // [tiles]
+    u8* written;         // [tiles]
+    int* dirty;          // [tiles]
+    float* motion;       // [grid]: cleared; the write kernel fills in the changed tiles
+    u32* before;         // [tiles][16]: luma of the tile's top left 8x8 pixels in the frame before
+    int* scratch;        // [SCRATCH], zero between frames: tickets, changed tiles, histogram of noise
+    int* touched_count;  // of local.cuh: set to zero
+    Cuts cuts;
+    int interval;      // frames between periodic keyframes
+    int offset;        // frames by which the first one comes earlier, modulo the interval
+    double threshold;  // mean difference of a block, in grey values, that must be exceeded
+    double noise;      // the same, times what the noise is
+    double most;       // greatest threshold that follows from noise
+    int samples;       // of a block of chroma
     int width, height;
     int tile_rows, tile_columns;
     int halved;  // 1: chroma has half the luma's resolution
-    int step;    // the histograms take every step-th pixel of every step-th row
 };
 
 const int THREADS = 128;
-const int BINS = HISTOGRAM_BINS, LEVELS = NOISE_LEVELS;
+const int LEVELS = NOISE_LEVELS;
 const int BLOCK_PIXELS = BLOCK * BLOCK, BLOCK_WORDS = BLOCK_PIXELS / 4;
 
-enum Scratch { TICKETS = 0, CHANGED = 1, HISTOGRAM = 2, NOISE = HISTOGRAM + BINS, SCRATCH = NOISE + LEVELS };
+enum Scratch { TICKETS = 0, CHANGED = 1, NOISE = 2, SCRATCH = NOISE + LEVELS };
 
 // A block's sum of differences must be greater; of luma, then of chroma.
 struct Limits {
@@ -82,34 +80,26 @@ __device__ u32 held_word(const Change& p, int plane, int stride, int y, int x)
     return *(const u32*)(p.held[plane] + (size_t)y * stride + x);
 }
 
-// Counts those of four luma samples that the histograms take: the new ones up, the held ones down.
-__device__ void count_samples(const Change& p, int y, int x, u32 now, u32 before, int* bins)
-{
-    if (now == before || y >= p.height || y % p.step) return;
-    for (int i = 0; i < 4; i++) {
-        const int one = (now >> 8 * i & 255) / (256 / BINS), other = (before >> 8 * i & 255) / (256 / BINS);
-        if (one == other || x + i >= p.width || (x + i) % p.step) continue;
-        atomicAdd(&bins[one], 1);
-        atomicAdd(&bins[other], -1);
-    }
-}
-
-// Sum of differences over 8x8 samples of a plane with the luma's resolution. Warp w looks at rows 8w .. 8w + 7.
+// Sum of differences over 8x8 samples of a plane with the luma's resolution. Warp w looks at rows 8w .. 8w + 7. Of
+// luma, `halves` gets the sums over the warp's halves of the tile's cells.
 template <int PLANE>
-__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int limit, int* bins)
+__device__ bool whole_blocks_differ(const Change& p, const FrameInput& in, int row, int column, int limit,
+                                    u32 (*halves)[2])
 {
     const int lane = threadIdx.x & 31, stride = p.tile_columns * TILE;
     const int x = column * TILE + (lane & 7) * 4, top = row * TILE + (threadIdx.x >> 5) * 8, y = top + (lane >> 3);
     int sum = 0;
+    u32 sums = 0;
     if (top < p.height && (x & ~7) < p.width) {
         const u32 before[2] = {held_word(p, PLANE, stride, y, x), held_word(p, PLANE, stride, y + 4, x)};
         u32 now[2];
         four_samples_twice<PLANE>(in, y, x, p.height, p.width, now);
         sum = __vsadu4(now[0], before[0]) + __vsadu4(now[1], before[1]);
-        if (PLANE == 0) {
-            count_samples(p, y, x, now[0], before[0], bins);
-            count_samples(p, y + 4, x, now[1], before[1], bins);
-        }
+        if (PLANE == 0) sums = sums_of(now[0], before[0]) + sums_of(now[1], before[1]);
+    }
+    if (PLANE == 0) {
+        sums = over_cell(sums);
+        if ((lane & ~4) == 0) halves[threadIdx.x >> 5][lane >> 2] = sums;
     }
     return over_lanes(sum, 1, 8, 16) > limit;
 }
@@ -125,41 +115,31 @@ __device__ int halved_difference(const Change& p, const FrameInput& in, int row,
     return __vsadu4(four_samples<PLANE>(in, y, x, height, width), before);
 }
 
-__device__ bool tile_differs(const Change& p, const FrameInput& in, int row, int column, int* bins)
+__device__ uint4 cells_of(const u32 (*halves)[2])
+{
+    return {halves[0][0] + halves[1][0], halves[0][1] + halves[1][1], halves[2][0] + halves[3][0],
+            halves[2][1] + halves[3][1]};
+}
+
+__device__ bool tile_differs(const Change& p, const FrameInput& in, int row, int column, u32 (*halves)[2])
 {
     const Limits limits = limits_of(p);
-    const bool luma = whole_blocks_differ<0>(p, in, row, column, limits.luma, bins);
+    const bool luma = whole_blocks_differ<0>(p, in, row, column, limits.luma, halves);
     if (!p.halved)
-        return luma | whole_blocks_differ<1>(p, in, row, column, limits.chroma, bins)
-               | whole_blocks_differ<2>(p, in, row, column, limits.chroma, bins);
+        return luma | whole_blocks_differ<1>(p, in, row, column, limits.chroma, halves)
+               | whole_blocks_differ<2>(p, in, row, column, limits.chroma, halves);
     const bool first = threadIdx.x < 64;  // whole warps
     const int chroma = first ? halved_difference<1>(p, in, row, column) : halved_difference<2>(p, in, row, column);
     return luma | (over_lanes(chroma, 4, 8, 0) > limits.chroma);
 }
 
-// Half the L1 distance of the histograms, each smoothed by one bin each way, in [0, 1].
-__device__ double histogram_distance(const Change& p)
-{
-    const int samples = ((p.height + p.step - 1) / p.step) * ((p.width + p.step - 1) / p.step);
-    long long total = 0;
-    for (int bin = -1; bin <= BINS; bin++) {
-        long long smooth = 0;
-        for (int offset = -1; offset <= 1; offset++) {
-            const int at = bin + offset;
-            if (at >= 0 && at < BINS) smooth += (offset ? 1 : 2) * (long long)__ldcg(p.scratch + HISTOGRAM + at);
-        }
-        total += smooth < 0 ? -smooth : smooth;
-    }
-    return (double)total / (8.0 * samples);
-}
-
 __device__ int interval_of(const Change& p, const FrameInput& in) { return in.interval ? in.interval : p.interval; }
 
-__device__ int kind_of_frame(const Change& p, const FrameInput& in, int changed)
+__device__ int kind_of_frame(const Change& p, const FrameInput& in, bool cut)
 {
     if (in.keyframe) return in.keyframe;
     if (in.discontinuity) return DISCONTINUITY;
-    if (changed >= p.cut_tiles && histogram_distance(p) >= p.cut_distance) return CUT;
+    if (cut) return CUT;
     return p.state->since_keyframe + 1 >= interval_of(p, in) ? PERIODIC : NONE;
 }
 
@@ -189,12 +169,12 @@ __device__ int quartile(const Change& p)
 __device__ void decide(const Change& p, const FrameInput& in, int tiles)
 {
     __shared__ int keyframe;
-    const int noise = quartile(p);
+    const int noise = quartile(p), changed = __ldcg(p.scratch + CHANGED);
+    const bool cut = is_cut(p.cuts, tiles, changed, in.keyframe || in.discontinuity);
     if (threadIdx.x == 0) {
         FrameState& state = *p.state;
         *p.touched_count = 0;
-        const int changed = __ldcg(p.scratch + CHANGED);
-        keyframe = kind_of_frame(p, in, changed);
+        keyframe = kind_of_frame(p, in, cut);
         state.number = in.number;
         state.changed_count = changed;
         state.dirty_count = keyframe ? tiles : changed;
@@ -218,17 +198,16 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles)
 
 extern "C" __global__ void __launch_bounds__(THREADS) change(Change p)
 {
-    __shared__ int bins[BINS];
+    __shared__ u32 halves[THREADS / 32][2];  // sums over the upper or lower halves of the tile's cells
     __shared__ bool last;
     const FrameInput in = *p.input;
     const int tile = blockIdx.x, row = tile / p.tile_columns, column = tile % p.tile_columns;
-    if (threadIdx.x < BINS) bins[threadIdx.x] = 0;
     if (threadIdx.x < 4) p.motion[(row * 2 + threadIdx.x / 2) * p.tile_columns * 2 + column * 2 + threadIdx.x % 2] = 0;
-    __syncthreads();
     if (threadIdx.x < BLOCK_WORDS) note_noise(p, in, tile, row, column);
-    const bool differs = __syncthreads_or(in.keyframe || tile_differs(p, in, row, column, bins));
-    if (threadIdx.x < BINS && bins[threadIdx.x]) atomicAdd(p.scratch + HISTOGRAM + threadIdx.x, bins[threadIdx.x]);
+    const bool differs = __syncthreads_or(in.keyframe || tile_differs(p, in, row, column, halves));
     if (threadIdx.x == 0) {
+        const bool whole = (row + 1) * TILE <= p.height && (column + 1) * TILE <= p.width;
+        if (whole && !in.keyframe) p.cuts.cells[tile] = cells_of(halves);
         p.changed[tile] = p.written[tile] = differs;
         if (differs) p.dirty[atomicAdd(p.scratch + CHANGED, 1)] = tile;
     }

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from foveate.cuda.driver.device import Device, Stream
-from foveate.cuda.driver.memory import DeviceArray
+from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
+from foveate.pipeline.cpu.cuts import least_energy, least_likeness
 from foveate.pipeline.cpu.noise import MOST
+from foveate.pipeline.geometry import TILE, Geometry
 from foveate.pipeline.settings import ChangeSettings
-from foveate.pipeline.spec.change import BLOCK, HISTOGRAM_BINS, HISTOGRAM_SAMPLES, NOISE_LEVELS
+from foveate.pipeline.spec.change import BLOCK, NOISE_LEVELS
 
-SCRATCH = 2 + HISTOGRAM_BINS + NOISE_LEVELS  # int32, zero before the first launch: tickets, changed tiles, histograms
+SCRATCH = 2 + NOISE_LEVELS  # int32, zero before the first launch: tickets, changed tiles, histogram of noise
 _BLOCK = BLOCK * BLOCK  # pixels over which a difference is averaged
+
+
+class CutArrays(NamedTuple):
+    """What finding scene cuts needs on the device, zero before the first launch; see cuts.cuh."""
+
+    state: DeviceArray  # int32[2]
+    cells: DeviceArray  # uint32[tiles, 4]
+    shown: DeviceArray  # uint32[tiles, 4]
 
 
 class Change:
@@ -28,6 +41,7 @@ class Change:
         before: DeviceArray,
         scratch: DeviceArray,
         touched: DeviceArray,
+        cuts: CutArrays,
         settings: ChangeSettings,
     ) -> None:
         """``frame`` is the FrameInput on the device; ``before`` uint8[tiles, 64], ``scratch`` int32[SCRATCH].
@@ -52,8 +66,7 @@ class Change:
             before=before,
             scratch=scratch,
             touched_count=touched.pointer + self._tiles * touched.dtype.itemsize,
-            cut_distance=settings.cut_histogram,
-            cut_tiles=math.ceil(settings.cut_share * self._tiles),
+            cuts=_cuts(cuts, geometry, settings),
             interval=settings.keyframe_interval,
             offset=settings.keyframe_offset,
             threshold=settings.threshold,
@@ -65,9 +78,24 @@ class Change:
             tile_rows=rows,
             tile_columns=columns,
             halved=state.subsampled,
-            step=max(1, int(math.sqrt(geometry.width * geometry.height / HISTOGRAM_SAMPLES))),
         )
 
     def enqueue(self, stream: Stream) -> None:
         """Fill ``changed``, ``written``, ``dirty`` and ``frame`` of the state, and clear motion."""
         self._kernel.launch(stream, self._tiles, self._parameters)
+
+
+def cut_arrays(memory: Memory, geometry: Geometry, stream: Stream) -> CutArrays:
+    """Allocate on ``stream``. Raises EngineError where the card is full."""
+    return CutArrays(
+        memory.array("scene cuts", (2,), np.int32, stream),
+        memory.array("structure", (*geometry.tiles, 4), np.uint32, stream),
+        memory.array("structure shown last", (*geometry.tiles, 4), np.uint32, stream),
+    )
+
+
+def _cuts(arrays: CutArrays, geometry: Geometry, settings: ChangeSettings) -> tuple[object, ...]:
+    """The struct Cuts."""
+    rows, columns = geometry.tiles
+    energy = least_energy((geometry.height // TILE) * (geometry.width // TILE))
+    return (*arrays, energy, least_likeness(settings), math.ceil(settings.cut_share * rows * columns))

@@ -10,7 +10,7 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory, out_of_memory
 from foveate.cuda.driver.textures import MOST_LEVELS, TextureArray, texture_bytes
 from foveate.cuda.frame_input import FrameInput
-from foveate.cuda.pixels.change import SCRATCH, Change
+from foveate.cuda.pixels.change import SCRATCH, Change, cut_arrays
 from foveate.cuda.pixels.channels import LocalChannels, channel_parameters
 from foveate.cuda.pixels.edge_distance import EdgeDistance
 from foveate.cuda.pixels.layers import Layers
@@ -53,9 +53,10 @@ class Pixels:
             moved = memory.array("moved", geometry.level(level), np.float32, stream)
             shown = memory.array("tiles that show motion", geometry.tiles, np.uint8, stream)
             touched = memory.array("touched tiles", (shown.nbytes + 1,), np.int32, stream)
+            self.cuts = cut_arrays(memory, geometry, stream)
             parameters = channel_parameters(device, self.state, level, (self.rgb, self.stack), moved, shown, touched)
             self.steps = (
-                Change(device, self.state, self.input.on_device, before, scratch, touched, settings.change),
+                Change(device, self.state, self.input.on_device, before, scratch, touched, self.cuts, settings.change),
                 Write(device, self.state, self.input.on_device, level, moved),
                 LeafErrors(device, self.state),
                 LocalChannels(device, self.state, parameters),

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.change import ReferenceFrame, changed_tiles, planes_of
+from foveate.pipeline.cpu.cuts import SceneCuts
 from foveate.pipeline.cpu.noise import Noise
 from foveate.pipeline.cpu.update import Update
-from foveate.pipeline.frames import Colour, Frame, Plane
+from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.geometry import Geometry, Mask
 from foveate.pipeline.selection import KeyframeReason
 from foveate.pipeline.settings import ChangeSettings
-from foveate.pipeline.spec.change import HISTOGRAM_BINS, HISTOGRAM_SAMPLES
 
 _Kind = tuple[tuple[int, int], bool, Colour]
 
@@ -38,6 +36,7 @@ class Uploader:
         self._kind: _Kind | None = None
         self._geometry = Geometry(1, 1)
         self._noise = Noise(self._geometry, settings)
+        self._cuts = SceneCuts(settings)
         self._since_keyframe = 0
 
     def update(self, frame: Frame) -> Update:
@@ -56,12 +55,14 @@ class Uploader:
             reason: KeyframeReason = "first" if self._kind is None else "size"
             self._kind, self._geometry = kind, Geometry(frame.width, frame.height)
             self._noise = Noise(self._geometry, self._settings)
+            self._cuts.reset()
             return np.ones(self._geometry.tiles, np.bool_), reason
         reference = self._reference.planes()
         changed = changed_tiles(planes_of(frame), reference, self._noise.threshold, self._geometry)
         if frame.discontinuity:
+            self._cuts.reset()
             return changed, "discontinuity"
-        if self._is_cut(frame.luma, reference[0], changed):
+        if self._cuts.is_cut(frame.luma, reference[0], changed):
             return changed, "cut"
         if self._since_keyframe + 1 >= self._interval:
             return changed, "periodic"
@@ -77,21 +78,3 @@ class Uploader:
             return self._settings.keyframe_offset % self._interval
         following = self._since_keyframe + 1
         return 0 if following >= self._interval else following
-
-    def _is_cut(self, luma: Plane, reference: Plane, changed: Mask) -> bool:
-        if np.count_nonzero(changed) < self._settings.cut_share * changed.size:
-            return False
-        return histogram_distance(luma, reference) >= self._settings.cut_histogram
-
-
-def histogram_distance(luma: Plane, other: Plane) -> float:
-    """Half the L1 distance of the two luma histograms (32 bins, smoothed by one bin each way), in [0, 1]."""
-    return float(np.abs(_histogram(luma) - _histogram(other)).sum() / 2)
-
-
-def _histogram(luma: Plane) -> NDArray[np.float64]:
-    step = max(1, int(np.sqrt(luma.size / HISTOGRAM_SAMPLES)))
-    sampled = np.ascontiguousarray(luma[::step, ::step])
-    counts = cv2.calcHist([sampled], [0], None, [HISTOGRAM_BINS], [0, 256]).ravel()
-    smooth = np.convolve(counts.astype(np.float64), [0.25, 0.5, 0.25])
-    return smooth / sampled.size

@@ -32,7 +32,9 @@ def test_the_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert facts["arrays"]["numpy"] == numpy.__version__
     assert facts["arrays"]["opencv"] == cv2.__version__
     assert facts["video"]["decoders"]["h264"] is True  # the sample clips are in H.264
-    assert {"clip", "corpus", "cuda", "mqtt", "ocr", "parquet", "ray", "rerun", "vlm", "web"} == facts["extras"].keys()
+    assert {"clip", "corpus", "cuda", "mqtt", "ocr", "parquet", "peers", "ray", "rerun", "vlm", "web"} == facts[
+        "extras"
+    ].keys()
     assert ["still", "static", "unmoving", "stationary", "motionless"] in facts["queries"]
     assert {"grey", "gray"} <= set(next(words for words in facts["queries"] if words[0] == "grey"))
     assert {"qwen2_5_vl", "qwen3_vl", "glm4v"} <= set(facts["models"]["families"])

@@ -32,7 +32,7 @@ def test_changed_tiles_follow_the_definition_and_the_texture_stays_within_the_th
 ):
     rng = np.random.default_rng(random.getrandbits(32))
     small = (height, width) if full_chroma else (-(-height // 2), -(-width // 2))
-    never = {"keyframe_interval": 1000, "cut_share": 1.0, "cut_histogram": 1.0}
+    never = {"keyframe_interval": 1000, "cut_structure": 1.0}
     uploader = Uploader(ChangeSettings(threshold=threshold, noise=0, **never))
     held = None
     for index in range(4):
