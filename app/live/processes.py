@@ -30,6 +30,8 @@ from foveate.pipeline.sources.address import shown
 _PATIENCE: Final = 5.0  # seconds that a process gets to answer
 _TRIES: Final = 5  # ends in a row, each soon after the start, after which a process is not started again
 _SOON: Final = 10.0  # seconds
+_HUNG: Final = 60.0  # seconds without Figures, after which a process is killed
+_GLANCE: Final = 1.0  # of these, the most that count at each look: this process may have been stopped as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class SourceProcess:
         self._failures = 0  # ends in a row, each soon after the start
         self._over = False  # not to be started again
         self._given_up: str | None = None
+        self._heard = self._looked = self._silent = 0.0  # when Figures came, the last look, and seconds without any
+        self._hung = False
 
     @property
     def alive(self) -> bool:
@@ -98,6 +102,9 @@ class SourceProcess:
                 self._over = True
             else:
                 self._lost(self._process.returncode)
+        elif self._is_hung():
+            self._hung = True
+            self._process.kill()
 
     def end(self, patience: float) -> None:
         """Tell it to end, without waiting."""
@@ -174,6 +181,14 @@ class SourceProcess:
             pipe, self._pipe = self._pipe, None
             pipe.close()
 
+    def _is_hung(self) -> bool:
+        """Whether nothing was heard for long, while this process was there to hear it."""
+        heard, now = max(self._began, self.known.at), time.monotonic()
+        spent, self._looked = min(_GLANCE, now - self._looked), now
+        self._silent = self._silent + spent if heard == self._heard else 0.0
+        self._heard = heard
+        return self._silent >= _HUNG
+
     def _lost(self, code: int) -> None:
         """The process ended without having been told to."""
         lasted = time.monotonic() - self._began
@@ -182,6 +197,8 @@ class SourceProcess:
         self._backoff.ended(lasted)
         whose = f"the process of sources {self.numbers[0]} to {self.numbers[-1]}"
         cause = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        if self._hung:
+            self._hung, cause = False, f"did not answer for {_HUNG:g} s and was killed"
         if self._failures >= _TRIES:
             self._over, self._given_up = True, f"its process {cause}"
             self._console.warn(f"{whose} {cause} {_TRIES} times in a row, and is not started again")

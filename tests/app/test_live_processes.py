@@ -243,6 +243,37 @@ def test_a_process_that_ends_again_and_again_is_given_up(
     assert [(report.state, report.error) for report in group.reports()] == [("failed", "its process ended with 1")] * 2
 
 
+def test_a_process_that_hangs_is_killed_and_started_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Here it is one that sleeps, and a clock that runs fast."""
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text("#!/bin/sh\nexec sleep 600\n")
+    sleeper.chmod(0o700)
+    now = [1000.0]
+    monkeypatch.setattr("foveate.app.live.processes.sys.executable", str(sleeper))
+    monkeypatch.setattr("foveate.app.live.processes.time.monotonic", lambda: now[0])
+    (process,) = ProcessGroup(arguments(1, 1, engine="cpu"), Console(), lambda: None).processes
+    process.start()
+    now[0] += 5000.0  # as if this process had been stopped for so long
+    for _ in range(60):
+        process.check()
+        now[0] += 1.0
+    assert capsys.readouterr().err == ""
+    limit = time.perf_counter() + 10
+    while not (told := capsys.readouterr().err):
+        assert time.perf_counter() < limit
+        process.check()
+        now[0] += 1.0
+        time.sleep(0.01)
+    assert told == (
+        "foveate: warning: the process of sources 0 to 0 did not answer for 60 s and was killed; it is started again\n"
+    )
+    assert process.alive
+    process.end(0.0)
+    process.join(0.0)
+
+
 def test_counts_go_on_behind_those_of_a_process_that_was_killed() -> None:
     before = Report(3, "camera", "reconnecting", frames=5, tokens=50, received=6, dropped=1, connections=1)
     after = Report(3, "camera", "streaming", frames=2, tokens=20, received=2, connections=1).behind(before)
