@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foveate.bench.gpu import fetches, patches, strategies
+from foveate.bench.gpu import fetches, strategies
 from foveate.bench.gpu.frame import least_bytes
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
 from foveate.bench.reader.texture import block_means
@@ -71,21 +71,3 @@ def test_strategies_are_measured_by_where_their_tokens_are_chosen(tmp_path: Path
     wanted = strategies.cases(tmp_path)
     missing = {name: missing_kernels(plan_stream(Settings.model_validate(each))) for name, each in wanted.items()}
     assert {name for name, why in missing.items() if why} == {"cluster_first, frame", "two regions"}
-
-
-def test_the_finest_lod_within_a_budget() -> None:
-    # 1280x720 has 20 x 11.25 tokens of 64 pixels.
-    assert patches.finest((720, 1280), 273, whole=True) == (2.0, (12, 20))
-    lod, (rows, columns) = patches.finest((720, 1280), 273, whole=False)
-    assert rows * columns <= 273
-    finer = 16 * 2 ** (lod - 1 / 256)
-    assert -(-720 // finer) * -(-1280 // finer) > 273
-    assert patches.finest((16, 16), 1, whole=False) == (0.0, (1, 1))
-
-
-def test_samples_are_enlarged_with_their_centres_aligned() -> None:
-    ramp = (np.arange(8) + 0.5).astype(np.float32)[None].repeat(2, 0)
-    shown = patches.enlarged(ramp, (5, 20), 2.5)
-    assert shown.shape == (5, 20)
-    assert np.abs(shown[:, 1:-1] - (np.arange(1, 19) + 0.5) / 2.5).max() < 1e-6
-    assert (patches.enlarged(ramp, (2, 8), 1) == ramp).all()
