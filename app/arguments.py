@@ -36,7 +36,7 @@ _TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
 _MARKERS = (HelptextFromCommentsOff,)  # else it looks for comments in the source of each
 
-PLACE = "{}"  # in an output's name, stands for the name of the video
+PLACE = "{}"  # in an output's name, stands for the name of the video, or the number of the live source
 _IN_FOLDER = "{}.jsonl"  # what --out-dir is for by itself
 
 

@@ -41,8 +41,8 @@ class StreamPlan:
     one_thread: bool = False  # all stages of the CPU engine share a thread
 
 
-def plan_stream(settings: Settings, processors: int | None = None) -> StreamPlan:
-    """The plan for ``settings`` on a machine with so many processors. Default: this machine's.
+def plan_stream(settings: Settings) -> StreamPlan:
+    """The plan for ``settings`` on this machine.
 
     Raises SettingsError, also for a file of weights that cannot be used; EngineError, SourceError as ``stream_query``.
     """
@@ -59,7 +59,7 @@ def plan_stream(settings: Settings, processors: int | None = None) -> StreamPlan
         open_detector(settings.ocr) if detects else None,
         None if settings.regions is None else read_regions(Path(settings.regions)),
         of_attributes or ("text" in channels and not detects),
-        (processors or os.cpu_count() or 1) <= _FEW,
+        (os.cpu_count() or 1) <= _FEW,
     )
 
 

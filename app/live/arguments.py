@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foveate.app.addresses import all_resolved, hide_in_title
-from foveate.app.arguments import parsed_settings
+from foveate.app.arguments import PLACE, parsed_settings
 from foveate.app.console import Console
 from foveate.app.flags import live_flags
 from foveate.app.quantities import seconds_in, size_or_seconds
@@ -18,14 +18,13 @@ from foveate.pipeline.plan import open_scorer
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.sinks import Rotation
+from foveate.pipeline.sinks.destination import STANDARD_OUTPUT
 from foveate.pipeline.sources.address import is_network, shown
 from foveate.pipeline.sources.schemes import may_end, refusal
 
 EACH = 25  # sources of a process, where it is not said: with more, its threads wait too long for each other
-_STANDARD_OUTPUT = "-"
 _NEVER = Rotation()
 _MOST_KEPT = 9_999_999  # files, whose numbers have seven digits
-_NUMBER = "{}"  # in an output's name, stands for the source's number
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,11 @@ class LiveArguments:
 
     def outputs_of(self, number: int) -> tuple[str, ...]:
         """Where the tokens of source ``number``, from 0, go."""
-        return tuple(name.replace(_NUMBER, str(number)) for name in self.out)
+        return tuple(name.replace(PLACE, str(number)) for name in self.out)
 
     def overlay_of(self, number: int) -> str | None:
         """Where its overlay goes."""
-        return self.overlay and self.overlay.replace(_NUMBER, str(number))
+        return self.overlay and self.overlay.replace(PLACE, str(number))
 
 
 def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
@@ -68,7 +67,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
     LiveSampling(settings.source)
     open_scorer(settings)
     named = tuple(name for names in parsed.out for name in names)
-    out = named or (() if parsed.overlay or parsed.web else (_STANDARD_OUTPUT,))
+    out = named or (() if parsed.overlay or parsed.web else (STANDARD_OUTPUT,))
     _check_outputs(out, parsed.overlay, len(addresses))
     return LiveArguments(
         addresses,
@@ -106,7 +105,7 @@ def _rotation(parsed: object, outputs: Sequence[str]) -> Rotation:
     if keep is not None:
         check_count("keep", keep, 1, _MOST_KEPT)
     size, seconds = (None, None) if rotate is None else size_or_seconds(rotate, "--rotate")
-    if (rotate, keep) != (None, None) and set(outputs) <= {_STANDARD_OUTPUT}:
+    if (rotate, keep) != (None, None) and set(outputs) <= {STANDARD_OUTPUT}:
         raise SettingsError("--rotate and --keep need an output file; name one with --out")
     return Rotation(size, seconds, keep)
 
@@ -115,10 +114,8 @@ def _check_outputs(out: Sequence[str], overlay: str | None, sources: int) -> Non
     """Raise SettingsError where two sources, or two outputs, would write to one file."""
     names = [*out, *filter(None, [overlay])]
     for name in names:
-        if sources > 1 and _NUMBER not in name:
-            raise SettingsError(
-                f"output {name!r} must hold {_NUMBER}, the source's number: there are {sources} sources"
-            )
+        if sources > 1 and PLACE not in name:
+            raise SettingsError(f"output {name!r} must hold {PLACE}, the source's number: there are {sources} sources")
     places = [os.path.realpath(name) for name in names]
     if len(set(places)) < len(places):
         raise SettingsError("an output is named twice; give every output a file of its own")

@@ -12,14 +12,13 @@ _JITTER = 0.25  # of a pause, added at random, so that many readers do not come 
 class Backoff:
     """Pauses that double up to ``most`` seconds; all of them, with jitter, lie in [0.5, most], or are 0.5."""
 
-    def __init__(self, most: float, chance: random.Random | None = None) -> None:
+    def __init__(self, most: float) -> None:
         self._most = max(_FIRST, most)
-        self._chance = chance or random.Random()
         self._next = _FIRST
 
     def pause(self) -> float:
         """Seconds to wait before the next try."""
-        pause = min(self._most, self._next * (1 + _JITTER * self._chance.random()))
+        pause = min(self._most, self._next * (1 + _JITTER * random.random()))
         self._next = min(self._most, 2 * self._next)
         return pause
 
