@@ -75,7 +75,7 @@ def finest(shape: tuple[int, ...], budget: int, whole: bool) -> tuple[float, tup
 
 
 def covered(luma: NDArray[np.uint8], lod: float, rows: int, columns: int) -> NDArray[np.float64]:
-    """``luma`` as a reader sees it of ``rows`` x ``columns`` tokens of one ``lod``, which may lie between two levels."""
+    """``luma`` as a reader sees it of ``rows`` x ``columns`` tokens of one ``lod``, perhaps between two levels."""
     import torch
 
     from foveate.pipeline.learned import picture_levels, sample_patches
