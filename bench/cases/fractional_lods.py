@@ -54,11 +54,10 @@ def _cases(clip: Clip, budget: int) -> list[dict[str, Any]]:
     cases = []
     for name, whole in (("between levels", False), ("whole levels", True)):
         lod, (rows, columns) = finest(luma.shape, budget, whole)
-        error = float(np.mean((covered(luma, lod, rows, columns) - luma) ** 2))
-        psnr = 10 * np.log10(255**2 / error)
-        cases.append(
-            {"name": f"{clip.name}, {budget}, {name}", "lod": lod, "tokens": rows * columns, "psnr_luma": psnr}
-        )
+        error = max(float(np.mean((covered(luma, lod, rows, columns) - luma) ** 2)), _LEAST)
+        psnr = min(float(10 * np.log10(255**2 / error)), _MOST)
+        named = {"name": f"{clip.name}, {budget}, {name}", "lod": lod, "tokens": rows * columns}
+        cases.append(named | {"psnr_luma": psnr})
     (tree,) = clip_quality(clip, {_QUADTREE: STRATEGIES[_QUADTREE]}, budget, 1)
     about = {"name": f"{clip.name}, {budget}, quadtree", "tokens": tree["tokens_per_frame"]}
     return [*cases, about | {"psnr_luma": tree["psnr_luma"]}]
