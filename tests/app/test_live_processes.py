@@ -147,8 +147,8 @@ def test_a_process_that_hangs_holds_up_nothing(start: Any, mjpeg: Any, tmp_path:
 
 
 def test_all_ends_when_the_time_is_over(start: Any, mjpeg: Any, tmp_path: Path) -> None:
-    cameras = Cameras(start, mjpeg, tmp_path, "--duration", "6s")
-    assert cameras.process.wait(30) == 0, cameras.log
+    cameras = Cameras(start, mjpeg, tmp_path, "--duration", "15s")  # of which starting takes some
+    assert cameras.process.wait(60) == 0, cameras.log
     for name, file in zip(cameras.names, cameras.files, strict=True):
         found = re.search(rf"{re.escape(name)}: closed\n  (\d+) frames in", cameras.log)
         assert found is not None, cameras.log
