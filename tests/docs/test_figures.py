@@ -114,10 +114,14 @@ def test_what_a_reader_knows() -> None:
 def test_the_strategies() -> None:
     held = record("strategies")
     measured = {(case["method"], case["clip"]): f"{case['psnr_luma']:.1f}" for case in held["cases"]}
+    on_card = {case["name"]: case for case in record("gpu_strategies_h200")["cases"]}
     stated = {}
-    for name, _, *cells in table(
-        "strategies", "| strategy | tokens | PSNR, pedestrians: frame, stream memory | bunny |"
+    for name, _, *cells, time in table(
+        "strategies", "| strategy | tokens | PSNR, pedestrians: frame, stream memory | bunny | ms on a card |"
     ):
+        case = on_card[f"{name.strip('`')}, frame"]
+        by_cpu = f"{case['cpu']['p50_ms']:.2f} by the CPU"
+        assert time == (f"{case['card']['p50_ms']:.2f}" if case["no_kernels"] is None else by_cpu)
         for clip, cell in zip(("pedestrians", "bunny"), cells, strict=True):
             for memory, figure in zip(("frame", "stream"), cell.split(", "), strict=True):
                 stated[f"{name.strip('`')}, {memory}", clip] = figure
