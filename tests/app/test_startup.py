@@ -32,7 +32,7 @@ def imported_by(*arguments: str) -> set[str]:
 
 def test_a_plain_run(samples: Path, tmp_path: Path) -> None:
     clip, out = str(samples / "tree.mp4"), tmp_path / "tokens.jsonl"
-    modules = imported_by("run", clip, "--frames", "2", "--out", str(out))
+    modules = imported_by("run", clip, "--frames", "2", "--engine", "cpu", "--out", str(out))
     assert len(out.read_text(encoding="utf-8").splitlines()) == 3
     assert {"foveate.pipeline.sinks.json_lines", "foveate.app.summary", "av", "cv2"} <= modules
     assert sorted(modules & NEVER) == []
