@@ -21,6 +21,12 @@ def test_two_cameras_in_two_processes(samples: Path, tmp_path: Path) -> None:
     assert record["opening"]["frames"] >= 2 * 30
     assert 0 < record["opening"]["first_p50_s"] <= record["opening"]["first_p99_s"]
     assert 0 < record["opening"]["age_p50_ms"] <= record["opening"]["age_max_ms"]
+    steps = record["opening"]["steps"]
+    assert list(steps) == ["camera begun", "connected", "first picture", "first tokens"]  # the others are a card's
+    moments = [step["p50_s"] for step in steps.values()]
+    assert moments == sorted(moments)
+    assert moments[0] > 0
+    assert moments[-1] < record["opening_s"]
     assert record["age_p99_ms"] > record["age_p50_ms"] > 0
 
 
