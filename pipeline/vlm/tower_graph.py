@@ -34,7 +34,7 @@ class TowerGraph:
     time. Raises ValueError for a tower with windows or GLM's, or on the CPU.
     """
 
-    def __init__(self, tower: Tower, compiled: bool = False) -> None:
+    def __init__(self, tower: Tower, exact: bool = True, compiled: bool = False) -> None:
         if tower.device.type != "cuda":
             raise ValueError(f"a CUDA graph needs the model on a GPU, and it is on {tower.device}")
         if tower.windows:
@@ -42,6 +42,7 @@ class TowerGraph:
         if tower.computes_boundaries:
             raise ValueError("GLM's towers read on the host what they compute on the card: no graph fits")
         self._tower = tower
+        self._exact = exact
         self._compiled = compiled
         self._graphs: OrderedDict[tuple[int, ...], _Graph] = OrderedDict()
 
@@ -52,7 +53,7 @@ class TowerGraph:
 
     def encode(self, rows: torch.Tensor, groups: Groups) -> Any:
         """Features of a frame's groups, as the model's ``mm_encoder_outputs`` wants them; at least one group."""
-        grid, keywords = self._tower.inputs([groups], exact=True)
+        grid, keywords = self._tower.inputs([groups], self._exact)
         key = (len(rows), *groups.grid, keywords["position_ids"].dtype.itemsize)
         known = self._graphs.get(key)
         if known is None:
