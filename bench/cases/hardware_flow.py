@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import pairwise
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
 import cv2
@@ -22,9 +20,9 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip
-from foveate.bench.cases.motion_vectors import level_of, pan_clip, psnr, warped_cells
+from foveate.bench.cases.motion_vectors import clips_to_predict, level_of, psnr, warped_cells
 from foveate.bench.clips.footage import Plane, read_footage
-from foveate.bench.clips.samples import SAMPLES, clips_of
+from foveate.bench.clips.samples import sample_clips
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.gpu.launches import launch_times, percentiles
 from foveate.bench.gpu.optical_flow import GRID, PRESETS, OpticalFlowEngine, Preset, cell_flow
@@ -90,9 +88,8 @@ def quality(device: Device, stream: Stream, files: Sequence[str], frames: int) -
     }
     ways = {**ways, **{f"engine, {place(level)}": _by_engine(device, stream, level) for level in LEVELS}}
     cases = []
-    with TemporaryDirectory() as folder:
-        clips = clips_of(files, *SAMPLES)
-        for clip in clips if files else [*clips, pan_clip(Path(folder), frames)]:
+    with clips_to_predict(files, frames) as clips:
+        for clip in clips:
             cases += clip_cases(clip, frames, ways)
     return cases
 
@@ -150,7 +147,7 @@ def _by_engine(device: Device, stream: Stream, level: int, preset: Preset = "slo
 
 def times(device: Device, stream: Stream) -> Iterator[dict[str, Any]]:
     """Device time of the engine's search in a picture of 1920x1080 that moves, at each level, with each preset."""
-    whole = cv2.resize(read_footage(clips_of((), "bunny")[0].path, 1).pictures[0].luma, (WIDTH, HEIGHT))
+    whole = cv2.resize(read_footage(sample_clips("bunny")[0].path, 1).pictures[0].luma, (WIDTH, HEIGHT))
     for level in LEVELS:
         now, before = (level_of(np.roll(whole, shift, axis=1), level) for shift in (0, 8))
         for preset in PRESETS:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -74,12 +74,19 @@ def motion_vectors(
     check_least(2, frames=frames)
     check_folders(out=out)
     record: dict[str, Any] = {**origin(), "command": "motion_vectors", "cases": []}
-    with TemporaryDirectory() as folder:
-        clips = clips_of(files, *SAMPLES)
-        for clip in clips if files else [*clips, pan_clip(Path(folder), frames)]:
+    with clips_to_predict(files, frames) as clips:
+        for clip in clips:
             record["cases"] += clip_flows(clip, frames)
     standard_error().print(methods_table("PSNR, dB", record["cases"], "clip", _shown))
     hand_out(record, out)
+
+
+@contextmanager
+def clips_to_predict(files: Sequence[str], frames: int) -> Iterator[list[Clip]]:
+    """The clips of ``files``; where none are named, the samples, and the pan, which is there within the context."""
+    with TemporaryDirectory() as folder:
+        clips = clips_of(files, *SAMPLES)
+        yield clips if files else [*clips, pan_clip(Path(folder), frames)]
 
 
 def _shown(case: Mapping[str, Any]) -> str:
