@@ -64,7 +64,7 @@ def source_video(header: Header) -> SourceVideo | None:
             return None
         with av.open(f"file:{path}") as container:
             video = choose_stream(container, wanted, path.name)
-            if video.codec_context.name.lower() not in _CODECS and video.codec.canonical_name not in _CODECS:
+            if video.codec.canonical_name not in _CODECS:
                 return None
             if container.format.name.split(",")[0] not in _CONTAINERS:
                 return None
