@@ -22,7 +22,7 @@ struct Cuts {
     int share;            // least number of changed tiles
 };
 
-enum Product { NOW, HELD, NOW_HELD, SHOWN, NOW_SHOWN, PRODUCTS };
+enum Product { NOW, HELD, NOW_HELD, PRODUCTS };
 
 // Sum of four samples in each of a frame's word and of the texture's, as in a cell's word.
 __device__ inline u32 sums_of(u32 now, u32 held) { return __vsadu4(now, 0) | __vsadu4(held, 0) << 16; }
@@ -53,21 +53,20 @@ __device__ inline long long product(Details one, Details other)
            + (long long)one.diagonal * other.diagonal;
 }
 
-// The products of the structures, summed over all tiles; by a whole block of at least PRODUCTS threads. `sums` is
-// shared.
-__device__ inline void add_products(const Cuts& p, int tiles, u64 sums[PRODUCTS])
+// Sums over all tiles of the products of the frame's structure and that held, of the upper halves of `held`; by a whole
+// block of at least PRODUCTS threads. `sums` is shared.
+__device__ inline void add_products(const uint4* cells, const uint4* held, int tiles, u64 sums[PRODUCTS])
 {
     if (threadIdx.x < PRODUCTS) sums[threadIdx.x] = 0;
     __syncthreads();
     long long own[PRODUCTS] = {0};
+#pragma unroll 8  // so that loads are in flight together
     for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) {
-        const uint4 cells = __ldcg(p.cells + tile);
-        const Details now = details_of(cells, 0), held = details_of(cells, 16), shown = details_of(p.shown[tile], 16);
+        const uint4 words = __ldcg(cells + tile);
+        const Details now = details_of(words, 0), before = details_of(held == cells ? words : held[tile], 16);
         own[NOW] += product(now, now);
-        own[HELD] += product(held, held);
-        own[NOW_HELD] += product(now, held);
-        own[SHOWN] += product(shown, shown);
-        own[NOW_SHOWN] += product(now, shown);
+        own[HELD] += product(before, before);
+        own[NOW_HELD] += product(now, before);
     }
     for (int i = 0; i < PRODUCTS; i++) {
         for (int by = 16; by; by /= 2) own[i] += __shfl_xor_sync(~0u, own[i], by);
@@ -76,31 +75,32 @@ __device__ inline void add_products(const Cuts& p, int tiles, u64 sums[PRODUCTS]
     __syncthreads();
 }
 
-// Whether a frame in which most tiles changed begins a scene; by a whole block.
+// Whether the sums are those of two structures that resemble each other.
+__device__ inline bool resemble(const Cuts& p, const u64 sums[PRODUCTS])
+{
+    return (double)(long long)sums[NOW_HELD] / sqrt((double)sums[NOW] * (double)sums[HELD]) >= p.alike;
+}
+
+// Whether a frame in which most tiles changed begins a scene; by a whole block, all threads of which learn it.
 __device__ inline bool begins_scene(const Cuts& p, int tiles)
 {
     __shared__ u64 sums[PRODUCTS];
-    __shared__ bool begins;
-    add_products(p, tiles, sums);
+    const int unsteady = p.state->unsteady, has_shown = p.state->has_shown;
+    add_products(p.cells, p.cells, tiles, sums);
     const bool shows = (double)sums[NOW] >= p.least_energy, before = (double)sums[HELD] >= p.least_energy;
-    if (!shows && before)
+    if (!shows) {
+        if (!before) return false;
         for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) p.shown[tile] = __ldcg(p.cells + tile);
-    if (threadIdx.x == 0) {
-        begins = false;
-        CutState& state = *p.state;
-        if (!shows) {
-            state.has_shown |= before;
-        } else {
-            const u64 energy = sums[before ? HELD : SHOWN];
-            const double both = (double)(long long)sums[before ? NOW_HELD : NOW_SHOWN];
-            const bool alike =
-                !(before || state.has_shown) || both / sqrt((double)sums[NOW] * (double)energy) >= p.alike;
-            begins = !state.unsteady && !alike;
-            state.unsteady = !alike;
-        }
+        if (threadIdx.x == 0) p.state->has_shown = 1;
+        return false;
     }
-    __syncthreads();
-    return begins;
+    if (!before && has_shown) {
+        __syncthreads();  // the sums have been read
+        add_products(p.cells, p.shown, tiles, sums);
+    }
+    const bool alike = !(before || has_shown) || resemble(p, sums);
+    if (threadIdx.x == 0) p.state->unsteady = !alike;
+    return !unsteady && !alike;
 }
 
 // Whether the frame is a cut, of `changed` tiles; `known`: it is a keyframe anyway, before which nothing counts. By a
@@ -108,6 +108,9 @@ __device__ inline bool begins_scene(const Cuts& p, int tiles)
 __device__ inline bool is_cut(const Cuts& p, int tiles, int changed, bool known)
 {
     if (!known && changed >= p.share) return begins_scene(p, tiles);
-    if (threadIdx.x == 0) *p.state = {0, known ? 0 : p.state->has_shown};
+    if (threadIdx.x == 0) {
+        p.state->unsteady = 0;
+        if (known) p.state->has_shown = 0;
+    }
     return false;
 }
