@@ -1,4 +1,4 @@
-"""Memory over many reconnections, each with a decoder of its own, which must stay as it is.
+"""What the process and the card hold over many reconnections, each with a decoder of its own: it must not grow.
 
 python -m foveate.bench.gpu.reconnects sample_videos/bunny.mp4 --out gpu_reconnects.json
 """
@@ -18,12 +18,11 @@ from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
-from foveate.bench.speed.resident import resident
+from foveate.bench.speed.resident import STEADY, growth, held
 from foveate.cuda.driver.device import Device
 from foveate.pipeline.settings import LiveSettings, Settings
 
 _FRAMES: Final = 30  # of each connection
-_MOST: Final = 16.0  # MiB that the host's memory may grow by, from a fifth of the way to the end
 _ONE: Final = 64.0  # MiB of the card that one decoder may hold: a sample may be taken before or after it is made
 _SAMPLES: Final = 10
 _PATIENT: Final = LiveSettings(policy="every", retry_pause=0.5)
@@ -36,7 +35,7 @@ def gpu_reconnects(
     size: Annotated[str, arg(metavar="WxH", help="Of the pictures.")] = "1920x1080",
     engine: Annotated[Literal["cuda", "cpu"], arg(help="What chooses the tokens.")] = "cuda",
 ) -> None:
-    """Lose and find a camera again and again, and watch the memory of this process and of the card."""
+    """Lose and find a camera again and again, and watch what this process and the card hold."""
     check_folders(out=out)
     check_least(_SAMPLES, times=times)
     width, height = map(int, size.split("x"))
@@ -50,21 +49,21 @@ def gpu_reconnects(
         record["samples"] = _watch(device, clip, Settings(engine=engine, live=_PATIENT), times)
     for sample in record["samples"]:
         standard_error().print(f"{sample['connections']:6} connections: {_summary(sample)}")
-    early, last = record["samples"][_SAMPLES // 5], record["samples"][-1]
-    record["growth_mib"] = {name: last[name] - early[name] for name in last if name.endswith("_mib")}
+    most = STEADY if device is None else {**STEADY, "device_mib": _ONE}
+    grown = record["growth"] = growth(record["samples"], most)
     hand_out(record, out)
-    if record["growth_mib"]["host_mib"] > _MOST or record["growth_mib"].get("device_mib", 0.0) > _ONE:
-        raise RedCheckError(f"memory grows by so many MiB: {record['growth_mib']}")
+    if any(grown[name] > limit for name, limit in most.items()):
+        raise RedCheckError(f"what is held grows: {grown}")
 
 
 def _watch(device: Device | None, clip: Path, settings: Settings, times: int) -> list[dict[str, float]]:
-    """Both memories, evenly over the connections."""
+    """What is held, evenly over the connections."""
     samples: list[dict[str, float]] = []
     with open_paced(partial(PacedFeed, clip, None, 0.0), settings) as stream:
         for selection in stream:
             connections = selection.index // _FRAMES + 1
             if selection.index % _FRAMES == _FRAMES - 1 and connections * _SAMPLES >= times * (len(samples) + 1):
-                samples.append({"connections": connections, "host_mib": resident()})
+                samples.append({"connections": connections, **held()})
                 if device is not None:
                     free, total = device.memory()
                     samples[-1]["device_mib"] = (total - free) / 2**20
@@ -74,7 +73,7 @@ def _watch(device: Device | None, clip: Path, settings: Settings, times: int) ->
 
 
 def _summary(sample: dict[str, float]) -> str:
-    return ", ".join(f"{name.removesuffix('_mib')} {value:.1f} MiB" for name, value in sample.items() if "_mib" in name)
+    return ", ".join(f"{name} {value:.1f}" for name, value in sample.items() if name != "connections")
 
 
 if __name__ == "__main__":

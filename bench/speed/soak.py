@@ -1,4 +1,5 @@
-"""``foveate live`` for a long time while its server is killed and started again: records, and memory, which must stay.
+"""``foveate live`` for a long time while its server is killed and started again: its records are checked, and what it
+holds must not grow.
 
 python -m foveate.bench.speed.soak rtsp://127.0.0.1:8554/camera --server 'COMMAND THAT SERVES IT' --out soak.json
 """
@@ -22,9 +23,8 @@ from foveate.bench.case import RedCheckError
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
-from foveate.bench.speed.resident import resident
+from foveate.bench.speed.resident import STEADY, growth, held
 
-_MOST: Final = 16.0  # MiB that the memory may grow by, from a fifth of the restarts to the end
 _DOWN: Final = 0.5  # seconds that the server is away
 _BACK: Final = 30.0  # seconds within which records come again
 _END: Final = 30.0  # seconds that the command gets to end
@@ -47,15 +47,16 @@ def soak(
         record["samples"] = _watch(address, shlex.split(server), file, seconds, restarts)
         record |= _checked(file)
     samples = record["samples"]
-    record["growth_mib"] = samples[-1]["host_mib"] - samples[restarts // 5]["host_mib"]
+    grown = record["growth"] = growth(samples, STEADY)
     standard_error().print(
         f"{seconds} s, {restarts} restarts: {record['records']} records, {record['discontinuities']} of them first "
         f"after a restart, back after {max(sample['back_s'] for sample in samples):.1f} s at most; memory "
-        f"{samples[-1]['host_mib']:.1f} MiB, grown by {record['growth_mib']:.1f} MiB"
+        f"{samples[-1]['host_mib']:.1f} MiB, grown by {grown['host_mib']:.1f} MiB; "
+        f"{samples[-1]['threads']:.0f} threads, {samples[-1]['descriptors']:.0f} open files and sockets"
     )
     hand_out(record, out)
-    if record["growth_mib"] > _MOST:
-        raise RedCheckError(f"memory grows by {record['growth_mib']:.1f} MiB")
+    if any(grown[name] > most for name, most in STEADY.items()):
+        raise RedCheckError(f"what the process holds grows: {grown}")
     if record["discontinuities"] != restarts:
         raise RedCheckError(f"{record['discontinuities']} connections after the first one, for {restarts} restarts")
 
@@ -76,8 +77,7 @@ def _watch(address: str, server: list[str], file: Path, seconds: int, restarts: 
                 length, away = file.stat().st_size, time.monotonic()
                 sender = subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 _wait_for_more(reader, file, length)
-                samples.append({"restarts": number, "back_s": time.monotonic() - away})
-                samples[-1]["host_mib"] = resident(reader.pid)
+                samples.append({"restarts": number, "back_s": time.monotonic() - away, **held(reader.pid)})
             time.sleep(max(0.0, begin + seconds - time.monotonic()))
     finally:
         sender.kill()

@@ -29,6 +29,7 @@ def test_restarts_are_seen_and_counted(rtsp: Any, tmp_path: Path) -> None:
     assert record["discontinuities"] == 5
     assert record["records"] > 20
     assert all(10 < sample["host_mib"] < 1000 for sample in record["samples"])
+    assert all(1 < sample["threads"] < 100 and 3 < sample["descriptors"] < 100 for sample in record["samples"])
 
 
 def test_a_record_that_comes_twice_is_red(tmp_path: Path) -> None:
