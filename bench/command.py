@@ -77,14 +77,7 @@ def bench(
 
 def bench_cases(cases: Iterable[Case], repeats: int, console: Console) -> dict[str, Any]:
     """The record of a whole run. A case whose check is red stands under ``red``, with the reason and no number."""
-    record: dict[str, Any] = {
-        **origin(),
-        "command": "bench",
-        "statistic": STATISTIC,
-        "repeats": repeats,
-        "cases": [],
-        "red": [],
-    }
+    record = {**origin(), "command": "bench", "statistic": STATISTIC, "repeats": repeats, "cases": [], "red": []}
     for case in cases:
         console.print(Text(f"benching {case.name}"))
         try:

@@ -21,9 +21,9 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.cases.patch_encoder import PatchEncoder
 from foveate.bench.clips.samples import SAMPLES, clips_of
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.colour import picture_rgb
 from foveate.pipeline.cpu.engine import CpuEngine
@@ -57,10 +57,8 @@ def carrying(
 ) -> None:
     """Compare the relevance from warped embeddings with that from embeddings of every frame."""
     check_least(2, frames=frames)  # the first is encoded whole
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("carrying", out, encoder=PatchEncoder.id)
     clips = clips_of(files, *SAMPLES)
-    record: dict[str, Any] = {**origin(), "command": "carrying", "encoder": PatchEncoder.id, "cases": []}
     for clip in clips:
         for name, way in WAYS.items():
             case = clip_carrying(clip, way, frames)

@@ -21,9 +21,9 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip
 from foveate.bench.clips.samples import SAMPLES, clips_of
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import methods_table, standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import methods_table, say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline import open_stream
 from foveate.pipeline.cascade.scores import score_cells
 from foveate.pipeline.geometry import Map, as_blocks
@@ -91,11 +91,10 @@ def compressed_channels(
 ) -> None:
     """Compare channels in formats of 16, 8 and 4 bits, by bytes, time and the ranking of the cells."""
     check_least(2, frames=frames)
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "compressed_channels", "channels": list(CHANNELS), "cases": []}
+    record = new_record("compressed_channels", out, channels=list(CHANNELS))
     for clip in clips_of(files, *SAMPLES):
         record["cases"] += clip_formats(clip, frames)
-    standard_error().print(methods_table("Spearman, top 273, ms", record["cases"], "clip", _shown))
+    say(methods_table("Spearman, top 273, ms", record["cases"], "clip", _shown))
     hand_out(record, out)
 
 

@@ -21,9 +21,9 @@ from tyro.conf import arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.cases.memory import moving_pattern
 from foveate.bench.clips.encoding import FAST, encode, grey_frame
-from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.pipeline.settings_errors import check_count
 
 MOST: Final = 3.0
@@ -42,7 +42,7 @@ def corpus(
     """Measure how long a corpus of short clips takes by one process alone, and by several."""
     for name, value in {"clips": clips, "frames": frames, "workers": workers, "repeats": repeats}.items():
         check_count(name, value, 1, 10_000)
-    check_folders(out=out)
+    record = new_record("corpus", out, clips=clips, frames=frames, most_s=MOST)
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         place = Path(folder)
         _make_clips(place / "clips", clips, frames)
@@ -53,10 +53,10 @@ def corpus(
                 seconds[count].append(_timed(place / "clips", store, count))
             check_equal(*made.values())
     alone, several = median(seconds[0]), median(seconds[workers])
-    standard_error().print(f"alone {alone:.2f} s, {workers} processes {several:.2f} s, may be {MOST} s more")
-    cases = [{"name": f"{count} workers", "workers": count, "samples_s": samples} for count, samples in seconds.items()]
-    record = {"clips": clips, "frames": frames, "extra_s": several - alone, "most_s": MOST, "cases": cases}
-    hand_out({**origin(), "command": "corpus", **record}, out)
+    say(f"alone {alone:.2f} s, {workers} processes {several:.2f} s, may be {MOST} s more")
+    for count, samples in seconds.items():
+        record["cases"].append({"name": f"{count} workers", "workers": count, "samples_s": samples})
+    hand_out(record | {"extra_s": several - alone}, out)
     if several > alone + MOST:
         raise RedCheckError(f"{workers} processes take {several - alone:.2f} s longer, may be {MOST}")
 

@@ -19,10 +19,10 @@ from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.cases.quality import clip_quality
 from foveate.bench.clips.footage import read_footage
 from foveate.bench.clips.samples import SAMPLES, clips_of
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.peers.methods import STRATEGIES
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline.selection import PATCH
 
 _BUDGETS: Final = (64, 128, 273, 512)
@@ -38,10 +38,8 @@ def fractional_lods(
     out: Out = None,
 ) -> None:
     """Compare the PSNR of first frames by budget."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("fractional_lods", out)
     clips = clips_of(files, *SAMPLES)
-    record: dict[str, Any] = {**origin(), "command": "fractional_lods"}
     record["clips"] = [clip_record(clip, 1) for clip in clips]
     record["cases"] = [case for clip in clips for budget in _BUDGETS for case in _cases(clip, budget)]
     for case in record["cases"]:

@@ -23,12 +23,12 @@ from foveate.bench.case import Clip
 from foveate.bench.cases.motion_vectors import clips_to_predict, level_of, psnr, warped_cells
 from foveate.bench.clips.footage import Plane, read_footage
 from foveate.bench.clips.samples import sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.gpu.launches import launch_times, percentiles
 from foveate.bench.gpu.optical_flow import GRID, PRESETS, OpticalFlowEngine, Preset, cell_flow
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.records.table import methods_table, standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.table import methods_table, say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.cuda.cascade import flow_reference
 from foveate.cuda.driver.device import Device, Stream
 from foveate.pipeline.cpu.flow import FlowSearch
@@ -52,10 +52,9 @@ def hardware_flow(
 ) -> None:
     """Compare the card's optical-flow engine with the product's flow: prediction error, and device time at 1080p."""
     check_least(2, frames=frames)
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("hardware_flow", out)
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "hardware_flow", "card": device.name, "cases": []}
+        record["card"] = device.name
         stream = device.stream()
         why = refusal(device, stream)
         if why is not None:

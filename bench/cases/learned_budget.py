@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import fmean
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,12 @@ from tyro.conf import arg
 
 from foveate.bench.clips.footage import CELL, Footage, Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, needed, run_module
+from foveate.bench.entry import Out, check_least, needed, run_module
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import at_once
 from foveate.bench.reader.painting import ReaderPicture, decibels, lods_at, mean_square
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline.cascade.soft import soft_top_k
 from foveate.pipeline.geometry import TILE, TOP_LEVEL
 
@@ -54,15 +54,13 @@ def learned_budget(
 ) -> None:
     """Train a scorer on two clips, and take the PSNR of what it chooses in a third."""
     check_least(1, steps=steps, budget=budget, frames=frames)
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "learned_budget", "torch": str(torch.__version__)}
-    record |= {"steps": steps, "budget": budget, "cases": []}
+    record = new_record("learned_budget", out, torch=str(torch.__version__), steps=steps, budget=budget)
     footage = {clip.name: read_footage(clip.path, frames) for clip in sample_clips(*SAMPLES)}
     for clip in sample_clips(*_HELD_OUT):
         lumas = [picture.luma for name, each in footage.items() if name != clip.name for picture in each.pictures]
         scorer = trained(lumas, steps)
         for method, samples in psnr(scorer, footage[clip.name], budget).items():
-            standard_error().print(f"{clip.name}, {method}: {fmean(samples):.2f} dB")
+            say(f"{clip.name}, {method}: {fmean(samples):.2f} dB")
             case = {"name": f"{clip.name}, {method}", "psnr_luma": fmean(samples), "samples": {"psnr_luma": samples}}
             record["cases"].append(case | clip_record(clip, frames))
     hand_out(record, out)

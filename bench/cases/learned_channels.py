@@ -27,9 +27,9 @@ from foveate.bench.cases.compressed_channels import agreement
 from foveate.bench.cases.motion_vectors import level_of
 from foveate.bench.clips.footage import Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, needed, run_module
-from foveate.bench.records.table import methods_table, standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.entry import Out, check_least, needed, run_module
+from foveate.bench.records.table import methods_table, say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline import open_stream
 from foveate.pipeline.geometry import CELL
 
@@ -65,16 +65,15 @@ def learned_channels(
 ) -> None:
     """Compare a learned channel with the hand-made ones, on samples that neither was fitted to."""
     check_least(3, frames=frames)
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "learned_channels", "torch": torch.__version__}
-    record |= {"channels": list(HAND_MADE), "weights": weights_of(network()), "cases": []}
+    record = new_record("learned_channels", out, torch=torch.__version__)
+    record |= {"channels": list(HAND_MADE), "weights": weights_of(network())}
     shots = [read_shot(clip, frames) for clip in sample_clips(*SAMPLES)]
     for held in shots:
         record["cases"] += held_out(held, [shot for shot in shots if shot is not held])
     for method in METHODS:
         mean = {key: fmean(case[key] for case in record["cases"] if case["method"] == method) for key in _FIGURES}
         record["cases"].append({"name": f"mean, {method}", "clip": "mean", "method": method, **mean})
-    standard_error().print(methods_table("Spearman, top tenth", record["cases"], "clip", _shown))
+    say(methods_table("Spearman, top tenth", record["cases"], "clip", _shown))
     hand_out(record, out)
 
 

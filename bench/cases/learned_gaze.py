@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tyro.conf import arg
 
-from foveate.bench.entry import Out, check_folders, check_least, needed, run_module
+from foveate.bench.entry import Out, check_least, needed, run_module
 from foveate.bench.reader.painting import ReaderPicture, decibels, lods_of, mean_square
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.pipeline.stream import open_stream
 
 with needed(__name__):
@@ -49,14 +49,13 @@ def learned_gaze(
 ) -> None:
     """Train the network, and compare its gaze with others in pictures held out."""
     check_least(1, steps=steps, pictures=pictures)
-    check_folders(out=out)
+    record = new_record("learned_gaze", out, torch=str(torch.__version__), steps=steps, tokens=TOKENS)
     torch.manual_seed(_SEED)
     network = trained(steps)
     held, true = scene(np.random.default_rng(_HELD_SEED), pictures)
-    record: dict[str, Any] = {**origin(), "command": "learned_gaze", "torch": str(torch.__version__), "steps": steps}
-    record |= {"pictures": pictures, "tokens": TOKENS, "cases": cases(network, held, true)}
+    record |= {"pictures": pictures, "cases": cases(network, held, true)}
     for case in record["cases"]:
-        standard_error().print(f"{case['name']}: {case['psnr_luma']:.2f} dB")
+        say(f"{case['name']}: {case['psnr_luma']:.2f} dB")
     hand_out(record, out)
 
 

@@ -19,9 +19,9 @@ from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import FAST, encode, grey_frame, looped
-from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.pipeline.errors import SettingsError
 
 MOST: Final = 1.1  # the long file's peak memory over the short one's
@@ -48,9 +48,7 @@ def memory(
 ) -> None:
     """Measure the peak memory of ``foveate run`` on a short and a long file of the same kind."""
     _check_lengths(short=short, long=long)
-    check_folders(out=out)
-    say = standard_error().print
-    record: dict[str, Any] = {**origin(), "command": "memory", "most": MOST, "cases": []}
+    record = new_record("memory", out, most=MOST)
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         loop = Path(folder) / "loop.mp4"
         encode(loop, map(grey_frame, moving_pattern(width, height, int(_LOOP * _RATE))), _RATE, FAST)

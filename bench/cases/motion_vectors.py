@@ -32,9 +32,9 @@ from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.encoding import DEFAULT_QUALITY, encode, grey_frame
 from foveate.bench.clips.footage import CELL, Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, clips_of, sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import methods_table, standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import methods_table, say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.cpu.flow import FlowSearch
@@ -72,12 +72,11 @@ def motion_vectors(
 ) -> None:
     """Compare the motion vectors of the stream with the product's flow, by prediction error and processor time."""
     check_least(2, frames=frames)
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "motion_vectors", "cases": []}
+    record = new_record("motion_vectors", out)
     with clips_to_predict(files, frames) as clips:
         for clip in clips:
             record["cases"] += clip_flows(clip, frames)
-    standard_error().print(methods_table("PSNR, dB", record["cases"], "clip", _shown))
+    say(methods_table("PSNR, dB", record["cases"], "clip", _shown))
     hand_out(record, out)
 
 

@@ -22,9 +22,9 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.samples import SAMPLES, clips_of
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline.selection import PATCH, Selection
 from foveate.pipeline.stream import open_stream
 from foveate.pipeline.vlm.pictures import PIXELS, Picture, pictures_of
@@ -54,9 +54,7 @@ def pictures(
 ) -> None:
     """Compare a thumbnail with sharp parts against one picture, where a query asks for something."""
     check_least(1, budget=budget, every=every)
-    check_folders(out=out)
-    say = standard_error().print
-    record: dict[str, Any] = {**origin(), "command": "pictures", "query": query, "budget": budget, "cases": []}
+    record = new_record("pictures", out, query=query, budget=budget)
     for clip in clips_of(files, *SAMPLES):
         case = clip_pictures(clip, query, budget, every)
         record["cases"].append(case)

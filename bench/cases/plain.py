@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, pictures
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.cost import on_cpu, select
 from foveate.pipeline.frames import Colour, Frame
 from foveate.pipeline.selection import Selection
@@ -46,9 +46,8 @@ def plain(
     repeats: Annotated[int, arg(metavar="N", help="Turns; the median counts.")] = 5,
 ) -> None:
     """Compare the processor time of a frame."""
-    check_folders(out=out)
+    record = new_record("plain", out, width=WIDTH, height=HEIGHT)
     check_least(1, repeats=repeats)
-    say = standard_error().print
     scene = pictures(Path(clip))
     torch = _Torch(scene)
     samples: dict[str, list[float]] = {name: [] for name in ("plain", *scenes(scene))}
@@ -60,7 +59,7 @@ def plain(
             if name == "tenth" and not turn:
                 equal = agreement(selections[-1], torch.tokens(len(frames)))
         samples["plain"].append(torch.milliseconds())
-    record: dict[str, Any] = {**origin(), "command": "plain", "width": WIDTH, "height": HEIGHT, "torch": torch.version}
+    record["torch"] = torch.version
     costs = {name: median(taken) for name, taken in samples.items()}
     record |= {"equal_tokens": equal, "times_faster": {name: costs["plain"] / cost for name, cost in costs.items()}}
     record["cases"] = [{"name": name, "cpu_ms": costs[name], "samples": {"cpu_ms": samples[name]}} for name in samples]

@@ -24,8 +24,8 @@ from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.peers.methods import METHODS, OPTIONS, STRATEGIES
 from foveate.bench.peers.sent import Method, at_constant_rate, at_once
 from foveate.bench.reader.painting import decibels, mean_square
-from foveate.bench.records.table import markdown, standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin, write_text
+from foveate.bench.records.table import markdown, say
+from foveate.bench.records.writing import clip_record, hand_out, new_record, write_text
 from foveate.bench.scenes.drift import drift_clip
 from foveate.pipeline.errors import SettingsError
 
@@ -53,14 +53,13 @@ def quality(
 ) -> None:
     """Compare the reader's picture of Foveate with that of other ways to choose tokens."""
     check_least(1, budget=budget, frames=frames)
-    check_folders(out=out, table=table)
+    record = new_record("quality", out, budget=budget)
+    check_folders(table=table)
     if strategies and options:
         raise SettingsError("--strategies and --options cannot be combined; give one of them")
-    say = standard_error().print
     methods = STRATEGIES if strategies else OPTIONS if options else METHODS
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clips = file_clips(files) if files else [*sample_clips(*_CLIPS), drift_clip(Path(folder), frames)]
-        record: dict[str, Any] = {**origin(), "command": "quality", "budget": budget, "cases": []}
         for clip in clips:
             say(f"measuring {clip.name}")
             record["cases"] += clip_quality(clip, methods, budget, frames)

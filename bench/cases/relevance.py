@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import time
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.phrase import parse
 from foveate.pipeline.query.terms import INPUTS, QueryTerms, combined_relevance, relevance
@@ -41,9 +41,7 @@ def measure(
     out: Out = None,
 ) -> None:
     """Time the relevance of 273 and of 8,160 cells to 1, 2, 10 and 100 queries."""
-    check_folders(out=out)
-    say = standard_error().print
-    record: dict[str, Any] = {**origin(), "command": "relevance", "cases": []}
+    record = new_record("relevance", out)
     for cells in CELLS:
         for queries in _QUERIES:
             samples = timed(cells, queries)

@@ -24,10 +24,10 @@ from tyro.conf import Positional, arg
 from foveate.bench.clips.encoding import LOSSLESS, colour_frame, encode
 from foveate.bench.clips.footage import read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.peers.cuts import PEERS
-from foveate.bench.records.table import markdown, standard_error
-from foveate.bench.records.writing import hand_out, origin, sha256
+from foveate.bench.records.table import markdown, say
+from foveate.bench.records.writing import hand_out, new_record, sha256
 from foveate.bench.scenes.cuts import CUTS, HALF, Kind, Shot, clip
 from foveate.bench.scenes.no_cuts import NO_CUTS
 from foveate.pipeline import open_stream
@@ -42,18 +42,18 @@ def scene_cuts(
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE:CUT,CUT ...", help=_FILES)] = (), out: Out = None
 ) -> None:
     """Compare the product's scene cuts with those of other ways, on clips made of the samples and on real ones."""
-    check_folders(out=out)
+    record = new_record("scene_cuts", out)
     known = dict(map(_known, files))
     samples = sample_clips(*SAMPLES)
-    record: dict[str, Any] = {**origin(), "command": "scene_cuts", "shots": [sample.name for sample in samples]}
+    record["shots"] = [sample.name for sample in samples]
     record["files"] = {path.name: sha256(path) for path in known}
     shots = [[picture.rgb for picture in read_footage(sample.path, 2 * HALF).pictures] for sample in samples]
     record["cases"] = real_cases({**{sample.path: () for sample in samples}, **known})
     with TemporaryDirectory() as folder:
         for name, kind in {**CUTS, **NO_CUTS}.items():
-            standard_error().print(name)
+            say(name)
             record["cases"] += kind_cases(name, kind, shots, Path(folder) / "clip.mp4")
-    standard_error().print(table(record["cases"]))
+    say(table(record["cases"]))
     hand_out(record, out)
 
 

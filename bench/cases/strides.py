@@ -24,12 +24,12 @@ from foveate.bench.cases.quality import clip_quality
 from foveate.bench.cases.words import measure_words
 from foveate.bench.clips.footage import CELL, Footage, Plane
 from foveate.bench.clips.samples import sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.peers.between import between
 from foveate.bench.peers.methods import ours
 from foveate.bench.peers.sent import Method, Sent, of_mask
-from foveate.bench.records.table import methods_table, standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import methods_table, say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.scenes.text import SEED
 
 _RATIOS: Final = {"2:1": 2.0, "1:1": 1.0, "1:2": 0.5}  # strides across : down
@@ -51,11 +51,10 @@ def strides(
         measure_words("strides", scenes, methods(), budget, frames, every, out, seed)
         return
     check_least(1, budget=budget, frames=frames)
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "strides", "budget": budget, "cases": []}
+    record = new_record("strides", out, budget=budget)
     for clip in sample_clips(*_CLIPS):
         record["cases"] += clip_quality(clip, methods(), budget, frames)
-    standard_error().print(psnr_table(record))
+    say(psnr_table(record))
     hand_out(record, out)
 
 

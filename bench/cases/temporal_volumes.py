@@ -34,9 +34,9 @@ from foveate.bench.cases.motion_vectors import level_of
 from foveate.bench.clips.encoding import LOSSLESS, encode, grey_frame
 from foveate.bench.clips.footage import CELL, Plane, read_footage
 from foveate.bench.clips.samples import sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import methods_table, standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import methods_table, say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.bench.scenes.light import COMPRESSED, SCENES
 from foveate.bench.scenes.moving import Moment
 from foveate.pipeline import open_stream
@@ -152,12 +152,11 @@ def temporal_volumes(
 ) -> None:
     """Compare ways to tell light from motion in the attribute `moving`, on generated scenes and real clips."""
     check_least(_SETTLED + 1, frames=frames)
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "temporal_volumes", "cases": []}
+    record = new_record("temporal_volumes", out)
     with TemporaryDirectory() as folder:
         for name in SCENES:
             record["cases"] += scene_cases(name, Path(folder), frames, seed)
-    standard_error().print(methods_table("precision, recall", record["cases"], "scene", _shown))
+    say(methods_table("precision, recall", record["cases"], "scene", _shown))
     record["cases"] += [real_case(name, frames) for name in REAL]
     hand_out(record, out)
 

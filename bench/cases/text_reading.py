@@ -21,10 +21,10 @@ from tyro.conf import arg
 from foveate.bench.cases.words import found, reader
 from foveate.bench.clips.footage import CELL, Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.reader.painting import NOT_SHOWN, Lods, ReaderPicture, lods_of, rgb_of
-from foveate.bench.records.table import methods_table, standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import methods_table, say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.scenes.signs import HEIGHT, SIZES, WIDTH, Signs, enlarged, signs_on
 from foveate.pipeline import open_stream
 from foveate.pipeline.settings import OcrSettings
@@ -46,9 +46,8 @@ def text_reading(
 ) -> None:
     """Count the words that are read, by size, and the processor time, for OCR on frames, tokens and lines."""
     check_least(1, pictures=pictures, budget=budget)
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "text_reading", "width": WIDTH, "height": HEIGHT}
-    record |= {"budget": budget, "pictures": pictures * len(SAMPLES), "sizes": list(SIZES)}
+    record = new_record("text_reading", out, width=WIDTH, height=HEIGHT, budget=budget, sizes=list(SIZES))
+    record["pictures"] = pictures * len(SAMPLES)
     ways = _ways(budget)
     told: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
     for signs in drawn(pictures):
@@ -60,7 +59,7 @@ def text_reading(
         for case in record["cases"]
         for size in SIZES
     ]
-    standard_error().print(methods_table("words read", columns, "size", lambda case: f"{case['share']:.0%}"))
+    say(methods_table("words read", columns, "size", lambda case: f"{case['share']:.0%}"))
     hand_out(record, out)
 
 

@@ -20,8 +20,8 @@ from foveate.bench.cases.model_inputs import ALL, Frames, Method, methods_of
 from foveate.bench.cases.questions import Question, read_questions
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.interval import wilson
-from foveate.bench.records.table import markdown, standard_error
-from foveate.bench.records.writing import hand_out, origin, sha256
+from foveate.bench.records.table import markdown, say
+from foveate.bench.records.writing import hand_out, new_record, sha256
 from foveate.pipeline.errors import ModelError, SettingsError, SourceError, out_of_memory_advice
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.vlm.local import local_reader
@@ -54,26 +54,25 @@ def vlm(
     max_tokens: Annotated[int, arg(metavar="N", help=_MAX_TOKENS)] = 8,
 ) -> None:
     """Compare a model's accuracy on multiple-choice questions, given all patches of the frames or few of them."""
-    check_folders(out=out, answers=answers)
+    record = new_record("vlm", out)
+    check_folders(answers=answers)
     check_least(1, frames=frames)
     check_count("max-tokens", max_tokens)
     _check(budgets, fps)
-    say = standard_error().print
-    say(_CAUTION.format(model), markup=False)
+    say(_CAUTION.format(model))
     asked = read_questions(Path(questions), Path(questions).parent if videos is None else Path(videos))
     reader = local_reader(Path(model))
-    origins = origin()
-    about = {"foveate": origins["versions"]["foveate"], **_about(Path(model), Path(questions))}
+    about = {"foveate": record["versions"]["foveate"], **_about(Path(model), Path(questions))}
     about |= {"fps": fps, "frames": frames, "max_tokens": max_tokens}
     methods = methods_of(budgets)
     with Answers(Path(answers), about) as known:
         for number, question in enumerate(asked, 1):
             if _answer(reader, question, methods, known, fps, frames, max_tokens):
-                say(f"answered {number} of {len(asked)}: {question.name}", markup=False)
+                say(f"answered {number} of {len(asked)}: {question.name}")
         cases = [_case(method, asked, known) for method in methods]
     guessing = fmean(1 / len(question.options) for question in asked)
-    record = {**origins, "command": "vlm", **about, "interval": "Wilson, 95%", "guessing": guessing, "cases": cases}
-    say(_table(cases, guessing), markup=False)
+    record |= {**about, "interval": "Wilson, 95%", "guessing": guessing, "cases": cases}
+    say(_table(cases, guessing))
     hand_out(record, out)
 
 

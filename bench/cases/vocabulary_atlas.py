@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.attributes.vocabulary import SYNONYMS, phrase_terms
 from foveate.pipeline.geometry import Geometry
@@ -58,11 +58,9 @@ class Atlas:
 
 def vocabulary_atlas(out: Out = None) -> None:
     """Time the atlas, and what it saves."""
-    check_folders(out=out)
-    record: dict[str, Any] = {**origin(), "command": "vocabulary_atlas", "words": WORDS, "cases": []}
+    record = new_record("vocabulary_atlas", out, words=WORDS)
     for name, terms in vocabularies().items():
         record["cases"] += measured(name, terms)
-    say = standard_error().print
     for case in record["cases"]:
         say(f"{case['name']}: {case['cpu_ms']:.4f} ms")
     record["break_even"] = {name: break_even(name, record["cases"]) for name in vocabularies()}

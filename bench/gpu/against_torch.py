@@ -17,11 +17,11 @@ from typing import Annotated, Any, Final
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.driver.device import Device
 from foveate.pipeline.settings import Settings
 
@@ -35,12 +35,10 @@ def gpu_torch(
     out: Out = None,
 ) -> None:
     """Compare device time and wall-clock time per steady frame."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_torch", out, width=WIDTH, height=HEIGHT)
     settings = Settings.model_validate({"change": {"keyframe_interval": 1_000_000}, "cache": {"enabled": False}})
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_torch", "card": device.name}
-        record |= {"width": WIDTH, "height": HEIGHT}
+        record["card"] = device.name
         ours, chosen = _engine(device, settings, Path(clip))
     theirs, others, version = _torch(Path(clip))
     equal = len(chosen & others) / max(len(chosen), 1)

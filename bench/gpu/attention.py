@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import percentiles
 from foveate.bench.gpu.scene import pictures
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 
 if TYPE_CHECKING:
     import torch
@@ -64,13 +64,10 @@ def gpu_attention(
     out: Out = None,
 ) -> None:
     """Measure error and device time for 1k to 64k keys of smooth, real and random content."""
-    check_folders(out=out)
+    record = new_record("gpu_attention", out, heads=HEADS, tokens=_TOKENS)
     import torch
 
-    say = standard_error().print
-    card, version = torch.cuda.get_device_name(), str(torch.__version__)
-    record: dict[str, Any] = {**origin(), "command": "gpu_attention", "card": card, "torch": version}
-    record |= {"heads": HEADS, "tokens": _TOKENS, "cases": []}
+    record |= {"card": torch.cuda.get_device_name(), "torch": str(torch.__version__)}
     for side, dimension in product(_MAPS, _DIMENSIONS):
         contents = {
             name: [torch.from_numpy(part).cuda() for part in parts]

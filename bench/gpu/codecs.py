@@ -25,11 +25,11 @@ from tyro.conf import arg
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import encode
 from foveate.bench.clips.samples import sample_clips
-from foveate.bench.entry import Out, check_folders, check_least, run_module
+from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.gpu.bare import decode_bare
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.decode.limits import capabilities
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
@@ -69,11 +69,9 @@ CODINGS: Final = (
 def gpu_codecs(out: Out = None, frames: Annotated[int, arg(metavar="N", help="Frames of each clip.")] = 120) -> None:
     """Compare codecs: the card's decoder alone, with tokens, and decoding on the CPU."""
     check_least(1, frames=frames)
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_codecs", out, frames=frames, width=WIDTH, height=HEIGHT)
     with Device() as device, TemporaryDirectory(prefix="foveate-bench-") as folder:
-        record: dict[str, Any] = {**origin(), "command": "gpu_codecs", "card": device.name, "frames": frames}
-        record |= {"width": WIDTH, "height": HEIGHT, "cases": []}
+        record["card"] = device.name
         for number, coding in enumerate(CODINGS):
             clip = Path(folder) / f"{number}.mp4"
             encode(clip, enlarged(frames), Fraction(25), coding.options, coding.encoder, coding.pixel_format)

@@ -24,10 +24,10 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu import bare
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.bench.speed.paced import camera_clip
 from foveate.cuda.driver.device import Device
 from foveate.pipeline.settings_errors import check_count
@@ -49,9 +49,9 @@ def gpu_corpus(
     """Compare a corpus with bare decoding in the same run: whole commands, from their start to their end."""
     for name, value in {"times": times, "files": files, "workers": workers, "repeats": repeats}.items():
         check_count(name, value, 1, 10_000)
-    check_folders(out=out)
+    record = new_record("gpu_corpus", out)
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_corpus", "card": device.name, "cases": []}
+        record["card"] = device.name
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         short, clip = Path(folder) / "short.mp4", Path(folder) / "clip.mp4"
         width, height = map(int, size.split("x"))
@@ -94,7 +94,7 @@ def _case(clip: Path, frames: int, gpus: int, files: int, workers: int, repeats:
         "ratio": decode / corpus,
         "samples": {"decode_seconds": decodes, "corpus_seconds": corpora},
     }
-    standard_error().print(
+    say(
         f"{gpus} GPUs, {files} files, {workers} processes: bare {case['decode_fps']:.0f} fps, "
         f"corpus {case['corpus_fps']:.0f} fps, ratio {case['ratio']:.3f}"
     )

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import launch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
@@ -72,11 +72,9 @@ def fetches(
     out: Out = None,
 ) -> None:
     """Measure the device time of reading 13, 16 and 40 channels, by layout and order of the points."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_fetches", out, width=WIDTH, height=HEIGHT)
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_fetches", "card": device.name, "cases": []}
-        record |= {"width": WIDTH, "height": HEIGHT}
+        record["card"] = device.name
         for layout in LAYOUTS:
             for case in _cases(device, layout):
                 record["cases"].append(case)

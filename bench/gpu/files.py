@@ -16,10 +16,10 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.bare import decode_bare
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
 
@@ -35,13 +35,12 @@ def gpu_files(
     levels: Annotated[tuple[int, ...], arg(metavar="N ...", help="Analysis levels.")] = (0,),
 ) -> None:
     """Compare one file, and eight at once, with bare decoding of the same files in the same run."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_files", out)
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clips = {count: Path(folder) / f"{often}_times.mp4" for count, often in ((1, times), (_AT_ONCE, together))}
         frames = {count: looped(Path(file), clips[count], often) for count, often in ((1, times), (_AT_ONCE, together))}
         with Device() as device:
-            record: dict[str, Any] = {**origin(), "command": "gpu_files", "card": device.name, "cases": []}
+            record["card"] = device.name
             record["clip"] = clip_record(Clip(Path(file).stem, Path(file)), frames[1] // times)
             record |= {"times": times, "together": together}
             decode_bare(str(clips[_AT_ONCE]))  # warms up, as the pipeline's first run does

@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final
 import numpy as np
 from tyro.conf import Positional, arg
 
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, Scene, open_scene
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.pipeline.geometry import Geometry
@@ -35,20 +35,13 @@ def gpu_frame(
     out: Out = None,
 ) -> None:
     """Measure the device time of a steady frame with a tenth of the tiles changed, and of a keyframe."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_frame", out, width=WIDTH, height=HEIGHT)
     with Device() as device:
-        record: dict[str, Any] = {
-            **origin(),
-            "command": "gpu_frame",
-            "card": device.name,
-            "width": WIDTH,
-            "height": HEIGHT,
-        }
+        record["card"] = device.name
         record["copy_gb_per_s"] = copy_bandwidth(device)
         say(f"{device.name}: copies {record['copy_gb_per_s']:.0f} GB/s, read and written")
         record["cases"] = [
-            _case(device, level, memory, Path(clip), record["copy_gb_per_s"], say)
+            _case(device, level, memory, Path(clip), record["copy_gb_per_s"])
             for level in (2, 0)
             for memory in ("frame", "stream")
         ]
@@ -82,9 +75,7 @@ def _between(device: Device, stream: Stream, call: Callable[[], None]) -> float:
     return float(after.time_since(before))
 
 
-def _case(
-    device: Device, level: int, memory: str, clip: Path, bandwidth: float, say: Callable[[str], None]
-) -> dict[str, Any]:
+def _case(device: Device, level: int, memory: str, clip: Path, bandwidth: float) -> dict[str, Any]:
     name = f"analysis level {level}, memory {memory}"
     changes: dict[str, Any] = {"analysis_level": level, "allocation": {"memory": memory}}
     record: dict[str, Any] = {"name": name, "analysis_level": level, "memory": memory}

@@ -22,9 +22,9 @@ from typing import Annotated, Any, Final, Literal
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
 from foveate.pipeline.frames import FrameView
 from foveate.pipeline.live.opening import LOG, STEPS, reached
@@ -52,32 +52,31 @@ def gpu_live(
     engine: Annotated[Literal["cuda", "cpu"], arg(help="What chooses the tokens.")] = "cuda",
 ) -> None:
     """Simulate cameras of 30 pictures a second."""
-    check_folders(out=out)
+    record = new_record("gpu_live", out, streams=streams, seconds=seconds, size=size, engine=engine, rate=_RATE)
     check_least(1, streams=streams, seconds=seconds)
     check_least(0, processes=processes)
     width, height = map(int, size.split("x"))
     settings = Settings(engine=engine, live=LiveSettings(connect_timeout=_OPENING))
-    record: dict[str, Any] = {**origin(), "command": "gpu_live", "streams": streams, "seconds": seconds, "size": size}
-    record |= {"engine": engine, "rate": _RATE, "processes": processes or -(-streams // _EACH)}
+    record["processes"] = processes or -(-streams // _EACH)
     if engine == "cuda":
         record["card"] = _card()
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clip = Path(folder) / "camera.ts"
         camera_clip(Path(file), clip, (width, height), _LENGTH, _RATE)
         record |= measured(clip, settings, streams, record["processes"], seconds)
-    standard_error().print(
+    say(
         f"{streams} streams of {size} in {record['processes']} processes: {record['fps']:.0f} fps of "
         f"{streams * _RATE}, dropped {100 * record['dropped_share']:.3f} %, age p99 {record['age_p99_ms']:.1f} ms, "
         f"decoded to tokens p99 {record['latency_p99_ms']:.2f} ms, {record['cores']:.1f} processors"
     )
     opening = record["opening"]
-    standard_error().print(
+    say(
         f"until all ran, {record['opening_s']:.1f} s: first tokens {opening['first_p50_s']:.1f} s after the first "
         f"packet, p99 {opening['first_p99_s']:.1f} s; age p50 {opening['age_p50_ms']:.0f} ms, "
         f"p99 {opening['age_p99_ms']:.0f} ms, at most {opening['age_max_ms']:.0f} ms; {opening['skipped']} skipped"
     )
     for step, times in opening["steps"].items():
-        standard_error().print(f"  {step}: after {times['p50_s']:.2f} s, p99 {times['p99_s']:.2f} s")
+        say(f"  {step}: after {times['p50_s']:.2f} s, p99 {times['p99_s']:.2f} s")
     hand_out(record, out)
 
 

@@ -18,9 +18,9 @@ import av
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.lossy import LossySender, free_port
 from foveate.bench.speed.paced import camera_clip
 from foveate.bench.speed.resident import resident
@@ -48,16 +48,15 @@ def gpu_loss(
     """Read a camera by UDP on loopback, of which datagrams are lost."""
     check_count("seconds", seconds)
     check_count("percent", percent, 1, 100)
-    check_folders(out=out)
+    record = new_record("gpu_loss", out, seconds=seconds, percent=percent, size=size, engine=engine)
     width, height = map(int, size.split("x"))
-    record: dict[str, Any] = {**origin(), "command": "gpu_loss", "seconds": seconds, "percent": percent, "size": size}
-    record |= {"engine": engine, "card": _card() if engine == "cuda" else None}
+    record["card"] = _card() if engine == "cuda" else None
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clip = Path(folder) / "camera.ts"
         camera_clip(Path(file), clip, (width, height), _LENGTH, _RATE)
         settings = Settings(engine=engine, live=LiveSettings(connect_timeout=60.0))
         record |= _through(clip, settings, seconds, percent / 100)
-    standard_error().print(
+    say(
         f"{record['lost']} of {record['sent']} datagrams lost in {seconds} s: {record['frames']} frames, "
         f"{record['damaged']} damaged, {record['connections']} connection; {record['looks']} times without loss, "
         f"{record['unrecovered']} of {record['looks'] * _WHOLE} pictures behind the next keyframe not whole; memory "

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import Out, check_folders, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.resident import resident
 from foveate.cuda.driver.device import Device
 from foveate.pipeline import open_stream
@@ -30,10 +30,9 @@ def gpu_memory(
     frames: Annotated[int, arg(metavar="N", help="Length of the stream.")] = 20_000,
 ) -> None:
     """Run one long stream and watch the memory of this process and of the card."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_memory", out, frames=frames)
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder, Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_memory", "card": device.name, "frames": frames}
+        record["card"] = device.name
         clip = Path(folder) / "long.mp4"
         once = looped(Path(file), clip, 1)
         looped(Path(file), clip, -(-frames // once))

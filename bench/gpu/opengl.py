@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.driver.device import Device, Stream, checked
 from foveate.pipeline.errors import first_line
 
@@ -33,11 +33,9 @@ _WRITABLE: Final = 4  # CU_GRAPHICS_REGISTER_FLAGS_SURFACE_LDST
 
 def gpu_opengl(out: Out = None) -> None:
     """Look for EGL on this machine, and measure mapping and unmapping a picture of 1920x1080."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_opengl", out, width=WIDTH, height=HEIGHT)
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_opengl", "card": device.name}
-        record |= {"width": WIDTH, "height": HEIGHT}
+        record["card"] = device.name
         context, why = opengl_context()
         if context is None:
             record |= {"egl": False, "why": why}

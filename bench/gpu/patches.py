@@ -14,11 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import launch_times, percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.textures import Device, Texture
@@ -33,10 +33,9 @@ _SEED: Final = 4
 
 def gpu_patches(out: Out = None) -> None:
     """Measure the time of patches at 1080p."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_patches", out, tokens=_TOKENS)
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_patches", "card": device.name, "tokens": _TOKENS}
+        record["card"] = device.name
         record["times"] = _times(device, device.stream())
     for name, times in record["times"].items():
         say(f"{_TOKENS} patches, {name}: {times['p50_ms']:.4f} ms")

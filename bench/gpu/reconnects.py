@@ -9,14 +9,14 @@ import tempfile
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
 from foveate.bench.speed.resident import STEADY, growth, held
 from foveate.cuda.driver.device import Device
@@ -36,10 +36,9 @@ def gpu_reconnects(
     engine: Annotated[Literal["cuda", "cpu"], arg(help="What chooses the tokens.")] = "cuda",
 ) -> None:
     """Lose and find a camera again and again, and watch what this process and the card hold."""
-    check_folders(out=out)
+    record = new_record("gpu_reconnects", out, times=times, size=size, engine=engine)
     check_least(_SAMPLES, times=times)
     width, height = map(int, size.split("x"))
-    record: dict[str, Any] = {**origin(), "command": "gpu_reconnects", "times": times, "size": size, "engine": engine}
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder, ExitStack() as stack:
         device = stack.enter_context(Device()) if engine == "cuda" else None
         if device is not None:
@@ -48,7 +47,7 @@ def gpu_reconnects(
         camera_clip(Path(file), clip, (width, height), _FRAMES, 30)
         record["samples"] = _watch(device, clip, Settings(engine=engine, live=_PATIENT), times)
     for sample in record["samples"]:
-        standard_error().print(f"{sample['connections']:6} connections: {_summary(sample)}")
+        say(f"{sample['connections']:6} connections: {_summary(sample)}")
     most = STEADY if device is None else {**STEADY, "device_mib": _ONE}
     grown = record["growth"] = growth(record["samples"], most)
     hand_out(record, out)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import launch_times, percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.driver.textures import TextureArray
@@ -41,11 +41,9 @@ def gpu_relevance(
     queries: Annotated[tuple[int, ...], arg(metavar="N ...", help="Numbers of queries.")] = (1, 2, 10, 100),
 ) -> None:
     """Measure queries of random terms over random coefficients, checked against the CPU's."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_relevance", out, width=WIDTH, height=HEIGHT, points=_POINTS, terms_per_query=_TERMS)
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_relevance", "card": device.name, "cases": []}
-        record |= {"width": WIDTH, "height": HEIGHT, "points": _POINTS, "terms_per_query": _TERMS}
+        record["card"] = device.name
         for count in queries:
             case = _case(device, count)
             record["cases"].append(case)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 from unittest.mock import patch
@@ -21,11 +20,11 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import percentiles
 from foveate.bench.gpu.scene import open_scene
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import clip_record, hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.cuda import engine
 from foveate.cuda.driver.device import Device
 from foveate.cuda.kernel_support import missing_kernels
@@ -60,14 +59,13 @@ def gpu_strategies(
     out: Out = None,
 ) -> None:
     """Measure all strategies, some also with stream memory, the linear scorer, and two regions."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_strategies", out)
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         wanted = cases(Path(folder))
         with Device() as device:
-            record: dict[str, Any] = {**origin(), "command": "gpu_strategies", "card": device.name, "cases": []}
+            record["card"] = device.name
             for name, settings in wanted.items():
-                record["cases"].append(_case(device, name, settings, Path(file), say))
+                record["cases"].append(_case(device, name, settings, Path(file)))
         record["clip"] = clip_record(Clip(Path(file).stem, Path(file)), record["cases"][-1]["frames"])
     hand_out(record, out)
 
@@ -90,9 +88,7 @@ def cases(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _case(
-    device: Device, name: str, settings: dict[str, Any], clip: Path, say: Callable[[str], None]
-) -> dict[str, Any]:
+def _case(device: Device, name: str, settings: dict[str, Any], clip: Path) -> dict[str, Any]:
     checked = Settings.model_validate({**settings, "change": {"keyframe_interval": _NEVER}})
     missing = missing_kernels(plan_stream(checked))
     intervals: dict[bool, list[float]] = {True: [], False: []}  # by whether the CPU chooses

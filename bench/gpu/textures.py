@@ -18,11 +18,11 @@ from typing import Any, Final
 import numpy as np
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.launches import launch_times, percentiles
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.cuda.driver.device import Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.textures import Device, Texture, VideoTexture
@@ -42,11 +42,9 @@ _CLOSE: Final = 2**-10  # values below 1 in half floats, two levels up: each is 
 
 def gpu_textures(out: Out = None) -> None:
     """Measure updates, levels and samples of one, 8 and 32 pictures."""
-    check_folders(out=out)
-    say = standard_error().print
+    record = new_record("gpu_textures", out, width=WIDTH, height=HEIGHT, points=_POINTS)
     with Device() as device:
-        record: dict[str, Any] = {**origin(), "command": "gpu_textures", "card": device.name, "cases": []}
-        record |= {"width": WIDTH, "height": HEIGHT, "points": _POINTS}
+        record["card"] = device.name
         memory, stream = Memory(device), device.stream()
         delay = memory.array("delay", (_DELAY,), np.uint8, stream)
         for count in _PICTURES:

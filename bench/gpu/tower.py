@@ -18,10 +18,10 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import Out, check_folders, run_module
+from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.bare import decode_bare
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.stream import open_stream
 
@@ -37,16 +37,15 @@ def gpu_tower(
     out: Out = None,
 ) -> None:
     """Measure device time of a tower, and frames per second from file to embeddings, of all patches and of 288."""
-    check_folders(out=out)
+    record = new_record("gpu_tower", out)
     import torch
 
     from foveate.pipeline.vlm.tower_graph import TowerGraph
 
-    say = standard_error().print
     tower = _tower()
     graph, compiled = TowerGraph(tower), TowerGraph(tower, compiled=True)
     every, some = (_selection(*size) for size in ((_SIDE, _SIDE), (16, 18)))
-    record: dict[str, Any] = {**origin(), "command": "gpu_tower", "card": torch.cuda.get_device_name()}
+    record["card"] = torch.cuda.get_device_name()
     times = {
         "eager_4096": _device_ms(_eager(tower, every)),
         "eager_288": _device_ms(_eager(tower, some)),

@@ -12,7 +12,7 @@ from av.error import FFmpegError
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.records.reading import Record, read_record
-from foveate.bench.records.table import standard_error
+from foveate.bench.records.table import say
 from foveate.bench.records.writing import hand_out, origin, record_text, write_text
 from foveate.pipeline.errors import FoveateError, SettingsError, SourceError
 from foveate.pipeline.sinks.destination import write_whole
@@ -41,10 +41,9 @@ def run_benchmark(
 
     Raises as run_jobs does.
     """
-    say = standard_error().print
     head = {**origin(), "command": command, "suite": command, "quick": False, "plan": plan}
     record = run_jobs(head, jobs, None if out is None else Path(out), say)
-    say(table(record), markup=False)
+    say(table(record))
     if out is None:
         hand_out(record, None)
 

@@ -22,6 +22,11 @@ def standard_error() -> Console:
     return console
 
 
+def say(text: str) -> None:
+    """Print on standard error, whatever brackets are in the text."""
+    standard_error().print(text, markup=False)
+
+
 def print_record(record: Mapping[str, Any], console: Console) -> None:
     """Print the speeds, where the time goes, and what was red."""
     cases = [case for case in record["cases"] if "decode_fps" in case]

@@ -11,6 +11,7 @@ from typing import Any, Final
 import av
 
 from foveate.bench.case import Clip
+from foveate.bench.entry import check_folders
 from foveate.pipeline.errors import SinkError
 from foveate.pipeline.machine import arrays, system, video
 
@@ -33,6 +34,15 @@ def origin() -> dict[str, Any]:
             "ffmpeg": reader["ffmpeg"],
         },
     }
+
+
+def new_record(command: str, out: str | None, **facts: Any) -> dict[str, Any]:
+    """A record without cases: its origin, the command, and ``facts``. ``hand_out`` writes it to ``out`` when done.
+
+    Raises SettingsError where the folder of ``out`` does not exist.
+    """
+    check_folders(out=out)
+    return {**origin(), "command": command, **facts, "cases": []}
 
 
 def clip_record(clip: Clip, frames: int) -> dict[str, Any]:

@@ -15,14 +15,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_folders, check_least, run_module
-from foveate.bench.records.table import standard_error
-from foveate.bench.records.writing import hand_out, origin
+from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.records.table import say
+from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.resident import STEADY, growth, held
 
 _DOWN: Final = 0.5  # seconds that the server is away
@@ -38,17 +38,16 @@ def soak(
     restarts: Annotated[int, arg(metavar="N", help="Of the server, evenly over that time.")] = 50,
 ) -> None:
     """Read a live source for a long time, through restarts of its server."""
-    check_folders(out=out)
+    record = new_record("soak", out, seconds=seconds, restarts=restarts)
     check_least(1, seconds=seconds)
     check_least(5, restarts=restarts)
-    record: dict[str, Any] = {**origin(), "command": "soak", "seconds": seconds, "restarts": restarts}
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         file = Path(folder) / "tokens.jsonl"
         record["samples"] = _watch(address, shlex.split(server), file, seconds, restarts)
         record |= _checked(file)
     samples = record["samples"]
     grown = record["growth"] = growth(samples, STEADY)
-    standard_error().print(
+    say(
         f"{seconds} s, {restarts} restarts: {record['records']} records, {record['discontinuities']} of them first "
         f"after a restart, back after {max(sample['back_s'] for sample in samples):.1f} s at most; memory "
         f"{samples[-1]['host_mib']:.1f} MiB, grown by {grown['host_mib']:.1f} MiB; "
