@@ -12,13 +12,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise, takewhile
 from pathlib import PurePath
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, get_type_hints
 
 import tyro
 from pydantic import ValidationError
-from tyro.conf import HelptextFromCommentsOff
+from tyro.conf import HelptextFromCommentsOff, arg
 
-from foveate.app.flags import LAYOUT, SHORT, TIMES, chosen, named_in, run_flags, spelling, spellings
+from foveate.app.flags import (
+    LAYOUT,
+    SHORT,
+    TIMES,
+    chosen,
+    named_in,
+    run_flags,
+    shortened,
+    spelling,
+    spellings,
+    value_of,
+)
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.layouts import Layout, load_layout
 from foveate.pipeline.presets import load_preset
@@ -35,6 +46,14 @@ _LONG_WORD = re.compile(r"(\S{50})(?:\S| (?=\S{40})){20,}")  # which the box has
 _TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
 _MARKERS = (HelptextFromCommentsOff,)  # else it looks for comments in the source of each
+
+
+def _default_shown(label: str) -> str:
+    """A default in the help as tyro words it, in the style of ``foveate run``; none where the text tells it."""
+    return "" if label in ("", "None", "False") else f"[{label}]"
+
+
+_AS_IN_RUN = arg(help_behavior_hint=_default_shown)
 
 PLACE = "{}"  # in an output's name, stands for the name of the video, or the number of the live source
 _IN_FOLDER = "{}.jsonl"  # what --out-dir is for by itself
@@ -106,22 +125,23 @@ def run_arguments(arguments: Sequence[str]) -> RunArguments:
         parsed.quiet,
         sheet,
         parsed.report,
-        parsed.encode,
+        parsed.output.encode,
         parsed.out_dir,
     )
 
 
 def _sheet(parsed: Any, frames: int | None) -> Sheet | None:
     """The channel picture to draw, of a source of which at most ``frames`` are read."""
-    layout = load_layout(parsed.layout)
-    check_count("show-frame", parsed.show_frame, 0, MOST_FRAMES - 1)
-    if parsed.show_channels is None:
-        if parsed.show_frame or parsed.layout != LAYOUT:
+    asked = parsed.output
+    layout = load_layout(asked.layout)
+    check_count("show-frame", asked.show_frame, 0, MOST_FRAMES - 1)
+    if asked.show_channels is None:
+        if asked.show_frame or asked.layout != LAYOUT:
             raise SettingsError("--show-frame and --layout need --show-channels FILE, where the picture goes")
         return None
-    if frames is not None and parsed.show_frame >= frames:
-        raise SettingsError(f"--show-frame {parsed.show_frame} is not among the {frames} of --frames, counted from 0")
-    return Sheet(parsed.show_channels, parsed.show_frame, layout)
+    if frames is not None and asked.show_frame >= frames:
+        raise SettingsError(f"--show-frame {asked.show_frame} is not among the {frames} of --frames, counted from 0")
+    return Sheet(asked.show_channels, asked.show_frame, layout)
 
 
 def _showing(settings: Settings, sheet: Sheet, *, alone: bool) -> Settings:
@@ -141,14 +161,14 @@ def parsed_settings(flags: Flags, arguments: Sequence[str], command: str) -> tup
 
     Raises as run_arguments does.
     """
-    arguments = list(_with_negatives(_with_times(arguments)))
+    arguments = list(_with_negatives(_with_times(shortened(arguments))))
     config = _config_in(arguments)
     preset = load_preset(config)
     parsed = _parsed_by(flags, preset, arguments, command)
-    for name in ("query", "query_image", "maps", "out"):
-        value = getattr(parsed, name)
-        if isinstance(value, tuple) and () in value:
-            raise SettingsError(f"--{name} needs a value behind it, beside SOURCE; see foveate {command} --help")
+    lists = {f"--{name.replace('_', '-')}": value_of(parsed, (name,)) for name in ("query", "query_image", "maps")}
+    for flag, values in {**lists, "--out": parsed.out}.items():
+        if isinstance(values, tuple) and () in values:
+            raise SettingsError(f"{flag} needs a value behind it, beside SOURCE; see foveate {command} --help")
     if parsed.config != config:
         raise SettingsError(f"write --config with a space or = before its value, {parsed.config!r}")
     try:
@@ -173,10 +193,14 @@ def parse_call(target: Callable[..., Any], arguments: Sequence[str], command: st
     The parameters of ``target`` are the flags, its docstring is the help. Raises as parse does.
     """
 
-    @functools.wraps(target)
+    hints = get_type_hints(target, include_extras=True)
+
     def later(*positional: Any, **named: Any) -> Callable[[], Any]:
         return functools.partial(target, *positional, **named)
 
+    later.__doc__ = target.__doc__
+    later.__annotations__ = {name: Annotated[hints[name], _AS_IN_RUN] for name in _names(target)}
+    later.__signature__ = inspect.signature(target)  # type: ignore[attr-defined]
     call: Callable[[], Any] = parse(later, _with_times(arguments), command)
     return call
 
@@ -211,7 +235,11 @@ def _asked_of_tyro(target: Callable[..., Any], arguments: Sequence[str], command
 
 def _parameters(target: Callable[..., Any]) -> list[str]:
     """The flags of a function's parameters."""
-    return ["--" + name.replace("_", "-") for name in inspect.signature(target).parameters]
+    return ["--" + name.replace("_", "-") for name in _names(target)]
+
+
+def _names(target: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(target).parameters)
 
 
 def _with_times(arguments: Sequence[str]) -> list[str]:
@@ -270,7 +298,9 @@ def _one_line(box: str, known: Sequence[str]) -> str:
         hint = nearest(word, [flag for flag in known if flag != word]).rstrip("? ")
         return f"unknown option {word}" + (f"; {hint}?" if hint else "") if word[:1] == "-" else f"unexpected {word!r}"
     if kind.startswith("Missing from"):
-        return f"{rest.split()[0]} is missing"
+        first, *others = rest.split()
+        return f"{next((word for word in others if word[:2] == '--'), first) if len(first) == 2 else first} is missing"
     if _NO_SOURCE in said:
         return "SOURCE is missing"
+    said = re.sub(r"(value for) argument '(?:-\w/)?(-\S+)'. Expected 1 values", r"\1 \2", said)
     return said[:1].lower() + said[1:].rstrip(".")

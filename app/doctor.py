@@ -31,7 +31,7 @@ class _Console(Console):
 
 
 def doctor(
-    json: FlagCreatePairsOff[Annotated[bool, arg(help="As JSON, for programs.", help_behavior_hint="")]] = False,
+    json: FlagCreatePairsOff[Annotated[bool, arg(help="As JSON, for programs.")]] = False,
 ) -> int:
     """Say what this machine can do, what is missing and why, and how to install it."""
     facts = examine()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
 from itertools import chain
 from types import UnionType
@@ -25,24 +25,50 @@ _VALUES: Final = ConstructorRegistry.get_primitive_spec(
 
 Flag = tuple[str, Any, Any]  # name, annotated type, what dataclasses.field() made
 
-_FIRST: Final[Sequence[Keys]] = (
-    ("budget",),
-    ("allocation", "budget_average"),
-    ("allocation", "burst"),
-    ("query",),
-    ("allocation", "memory"),
-)
+_FIRST: Final[Sequence[Keys]] = (("budget",), ("query",), ("allocation", "memory"))
 _PLAIN: Final = frozenset(  # no prefix
     {("allocation", name) for name in ("memory", "budget_average", "burst")}
     | {("source", name) for name in ("stream", "start", "end", "fps", "every", "frames")}
     | {("live", name) for name in ("policy", "transport", "connect_timeout", "stall_timeout", "wait")}
 )
-_OTHERWISE: Final[dict[Keys, list[str]]] = {("source", "frames"): ["--max-frames"]}
+# The settings that belong to no group, in the boxes of the help.
+_BOXES: Final[dict[str, tuple[str, Sequence[str]]]] = {
+    "output": ("What else is written.", ("maps", "patches", "device_patches")),
+    "search": (
+        "What to look for, and where.",
+        ("query_image", "query_lenient", "encoder", "text", "keep_embeddings", "regions", "region_tokens"),
+    ),
+    "engine": ("Where and how the pixels are processed.", ("engine", "device", "analysis_level", "depth")),
+}
+_ORDER: Final = (
+    "output",
+    "search",
+    "source",
+    "allocation",
+    "score",
+    "change",
+    "cache",
+    "engine",
+    "clip",
+    "ocr",
+    "live",
+)
 _LISTS: Final = {"query": "TEXT", "query_image": "FILE", "maps": "NAME"}  # one entry of each, in the help
 _TIMES: Final = frozenset({("source", "start"), ("source", "end")})  # written as 1:02:03.5, or as plain seconds
-TIMES: Final = frozenset(f"--{prefix}{name}" for group, name in _TIMES for prefix in ("", f"{group}."))
-_SIGNS: Final[dict[Any, str]] = {int: "N", float: "X", str: "TEXT"}
+TIMES: Final = frozenset(f"--{name}" for _, name in _TIMES)
+_SIGNS: Final[dict[Any, str]] = {int: "N", float: "X", str: "NAME"}
+_TEXTS: Final[dict[Keys, str]] = {
+    ("regions",): "FILE",
+    ("depth",): "MODULE:FUNCTION",
+    ("live", "ca_file"): "FILE",
+    ("live", "size"): "WxH",
+    ("score", "weights"): "FILE",
+    ("clip", "weights"): "FILE|TAG",
+    ("clip", "pca"): "FILE",
+    ("clip", "device"): "cpu|cuda",
+}
 SHORT: Final = {"budget": "-b", "out": "-o", "config": "-c", "quiet": "-q"}
+_BOX_OF: Final = {name: box for box, (_, members) in _BOXES.items() for name in members}
 LAYOUT: Final = "spec40"
 # Each command line begins with a mark: lines that begin with a letter are joined into one.
 _ABOUT: Final = """Choose the tokens of every frame of a video.
@@ -135,9 +161,29 @@ def spelling(keys: Sequence[str]) -> str:
 
 def spellings(command: str = "run") -> list[str]:
     """All long flags of ``foveate <command>``."""
-    flags = {"live": [*_outputs(), *_lasting()], "corpus": _of_corpus()}.get(command, [*_outputs(), *_of_run()])
+    flags = {"live": [*_outputs(), *_lasting()], "corpus": _of_corpus()}.get(
+        command, [*_outputs(), *_of_run(), *_files_of_run()]
+    )
     own = ["--" + name.replace("_", "-") for name, _, _ in (*flags, *_switches())]
     return [spelling(keys) for keys, _ in leaves()] + own
+
+
+def shortened(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with ``--memory`` in place of ``--allocation.memory``, and so on."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*map(_short_of, arguments[:end]), *arguments[end:]]
+
+
+def _short_of(argument: str) -> str:
+    name, equals, value = argument.partition("=")
+    return _SHORTER.get(name.replace("_", "-"), name) + equals + value
+
+
+_SHORTER: Final = {
+    "--max-frames": "--frames",
+    "--live.no-wait": "--no-wait",
+    **{"--" + ".".join(keys).replace("_", "-"): spelling(keys) for keys in _PLAIN},
+}
 
 
 def run_flags(preset: Settings, named: str | None = None) -> type[Any]:
@@ -146,8 +192,7 @@ def run_flags(preset: Settings, named: str | None = None) -> type[Any]:
     With ``named``, what ``named_in`` says of the arguments, only the flags that it may name are fields, and without
     help: tyro takes half a millisecond for each field that it reads. The others are attributes all the same.
     """
-    addresses = _addresses(_SOURCE)
-    return _command("Run", _ABOUT, addresses, [*_outputs(), *_of_run()], preset, named)
+    return _command("Run", _ABOUT, _addresses(_SOURCE), [*_outputs(), *_of_run()], preset, named, _files_of_run())
 
 
 def live_flags(preset: Settings, named: str | None = None) -> type[Any]:
@@ -171,19 +216,39 @@ def _addresses(text: str) -> Flag:
 
 
 def _command(
-    name: str, about: str, sources: Flag, own: Sequence[Flag], preset: Settings, named: str | None
+    name: str,
+    about: str,
+    sources: Flag,
+    own: Sequence[Flag],
+    preset: Settings,
+    named: str | None,
+    output: Sequence[Flag] = (),
 ) -> type[Any]:
     flags = {keys: _setting_flag(keys, info, preset, named) for keys, info in leaves()}
     first = [flags.pop(keys) for keys in _FIRST]
-    plain = [flags.pop(keys) for keys in list(flags) if len(keys) == 1 or keys in _PLAIN]
-    return _mirror(name, about, [sources, *first, *own, *plain, *_switches(), *_groups(flags, named)], named)
+    boxes = {box: _box(box, flags, named, output if box == "output" else ()) for box in _ORDER}
+    if name == "Live":
+        boxes = {"live": boxes.pop("live"), **boxes}
+    return _mirror(name, about, [sources, *first, *own, *_switches(), *boxes.values()], named)
+
+
+def _box(name: str, flags: dict[Keys, Flag], named: str | None, output: Sequence[Flag]) -> Flag:
+    """A box of the help: a nested dataclass of the flags of one group of Settings, or of several without a group."""
+    if name in _BOXES:
+        about, members = _BOXES[name]
+        read = [*output, *(flags[member,] for member in members)]
+    else:
+        about = Settings.model_fields[name].annotation.__doc__ or ""
+        read = [flag for keys, flag in flags.items() if keys[0] == name and len(keys) > 1]
+    group = _mirror(name, about, read, named)
+    return name, group, field(default_factory=group)
 
 
 def chosen(parsed: Any, preset: Settings) -> dict[str, Any]:
     """The settings in ``parsed``, an instance of ``run_flags(preset)``, as nested plain data."""
     tree: dict[str, Any] = {}
     for keys, info in leaves():
-        value = _at(parsed, keys[-1:] if keys in _PLAIN else keys)
+        value = value_of(parsed, keys)
         if _is_list(info):
             value = tuple(chain.from_iterable(value)) or _at(preset, keys)
         branch = tree
@@ -191,6 +256,13 @@ def chosen(parsed: Any, preset: Settings) -> dict[str, Any]:
             branch = branch.setdefault(key, {})
         branch[keys[-1]] = value
     return tree
+
+
+def value_of(parsed: Any, keys: Keys) -> Any:
+    """What the flag of the setting at ``keys`` was given, in an instance of ``run_flags(preset)``."""
+    if keys in _FIRST:
+        return _at(parsed, keys[-1:])
+    return _at(parsed, keys if len(keys) > 1 else (_BOX_OF[keys[0]], keys[0]))
 
 
 def _outputs() -> list[Flag]:
@@ -214,9 +286,14 @@ def _lasting() -> list[Flag]:
 
 def _of_run() -> list[Flag]:
     return [
-        _single("out_dir", str | None, "DIR", _OUT_DIR, None),
-        _single("encode", str | None, "DIR", _ENCODE, None),
         _single("report", str | None, "FILE", _REPORT, None),
+        _single("out_dir", str | None, "DIR", _OUT_DIR, None),
+    ]
+
+
+def _files_of_run() -> list[Flag]:
+    return [
+        _single("encode", str | None, "DIR", _ENCODE, None),
         _single("show_channels", str | None, "FILE", _SHOW_CHANNELS, None),
         _single("show_frame", int, "N", _SHOW_FRAME, 0),
         _single("layout", str, "NAME|FILE", _LAYOUT, LAYOUT),
@@ -241,40 +318,28 @@ def _switches() -> list[Flag]:
     return [_switch("quiet", _QUIET), _switch("debug", _DEBUG)]
 
 
-def _groups(flags: dict[Keys, Flag], named: str | None) -> Iterator[Flag]:
-    """One nested dataclass per group of Settings, holding those of ``flags`` that belong to it."""
-    for name, info in Settings.model_fields.items():
-        members = [flag for keys, flag in flags.items() if keys[0] == name]
-        if members:
-            group = _mirror(name, getattr(info.annotation, "__doc__", "") or "", members, named)
-            yield name, group, field(default_factory=group)
-
-
 def _setting_flag(keys: Keys, info: FieldInfo, preset: Settings, named: str | None) -> Flag:
     text = text_of(*keys) if named is None else ""
     if _is_list(info):
         return _repeatable(keys[-1], _LISTS[keys[-1]], text)
+    dotted = len(keys) > 1 and keys not in _PLAIN
     if keys in _TIMES:
-        return _single(keys[-1], str | None, "TIME", text, _written(_at(preset, keys)), [_dotted(keys)])
+        return _single(keys[-1], str | None, "TIME", text, _written(_at(preset, keys)))
     kinds = (info.annotation, *get_args(info.annotation))
-    metavar = next((sign for kind, sign in _SIGNS.items() if kind in kinds), None)
-    full = [_dotted(keys)] if keys in _PLAIN else []
-    aliases = [*full, *_OTHERWISE.get(keys, [])]
-    return _single(keys[-1], info.annotation, metavar, text, _at(preset, keys), aliases)
-
-
-def _dotted(keys: Keys) -> str:
-    return "--" + ".".join(keys).replace("_", "-")
+    sign = next((sign for kind, sign in _SIGNS.items() if kind in kinds), None)
+    metavar = _TEXTS.get(keys) or ("{True,False}" if bool in kinds[1:] else sign)
+    return _single(keys[-1], info.annotation, metavar, text, _at(preset, keys), dotted=dotted)
 
 
 def _written(seconds: float | None) -> str | None:
     return None if seconds is None else repr(seconds)
 
 
-def _single(name: str, kind: Any, metavar: str | None, text: str, default: Any, aliases: Sequence[str] = ()) -> Flag:
+def _single(name: str, kind: Any, metavar: str | None, text: str, default: Any, *, dotted: bool = False) -> Flag:
+    """A flag with one value; ``dotted``: spelled with the name of its box."""
     state = {True: "on", False: "off"}[default] if isinstance(default, bool) else default
     shown = "" if default is None else f"[{state}]"
-    about = arg(help=text, metavar=metavar, aliases=_short(name) + list(aliases), help_behavior_hint=shown)
+    about = arg(help=text, metavar=metavar, aliases=_short(name), help_behavior_hint=shown, prefix_name=dotted)
     plain = Union[get_args(kind)] if isinstance(kind, UnionType) else kind  # noqa: UP007 - for X | Y tyro imports typeguard
     return name, Annotated[plain, about], field(default=default)
 
@@ -286,7 +351,7 @@ def _switch(name: str, text: str) -> Flag:
 
 def _repeatable(name: str, metavar: str, text: str) -> Flag:
     """A flag that takes one or more values, and may be given again to add more."""
-    about = arg(help=text, metavar=f"{metavar} ...", aliases=_short(name), help_behavior_hint="")
+    about = arg(help=text, metavar=f"{metavar} ...", aliases=_short(name), help_behavior_hint="", prefix_name=False)
     return name, Annotated[_TUPLE, _VALUES, UseAppendAction, about], field(default=())
 
 

@@ -21,20 +21,23 @@ _HELP = """\
 usage: foveate COMMAND ...
 
 Chooses the visual tokens of a video for a vision-language model: a fixed budget per frame, spent
-where there is detail, motion or what a query asks for. What has not changed is not computed again.
+where there is detail, motion or what a query asks for.
 
-  run SOURCE...   choose the tokens of every frame of a video, or of several
-  live SOURCE...  the same for cameras and network streams, with reconnection and a web page
-  corpus SOURCE... --out DIR  choose the tokens of many videos, by many processes or machines
-  ask SOURCE "question"  ask a vision-language model about a video, at a fraction of its tokens
-  bench FILE...   measure the speed against bare decoding; bench --suite: quality, speed, ablation
-  fit-scorer FILE.npz...  learn the weights of the linear scorer from a model's attention
-  doctor          show what this machine supports, what is missing, and how to get it
-  fit-pca FILE... fit the PCA that an image-text model needs, once, from pictures and videos
-  completion SHELL  print the completion script for bash, zsh or fish
+  run SOURCE...               choose the tokens of every frame of a video, or of several
+  live SOURCE...              the same for cameras and network streams, with reconnection and a web page
+  corpus SOURCE... --out DIR  the same for many videos, by many processes or machines
+  ask SOURCE QUESTION         ask a vision-language model about a video, at a fraction of its tokens
 
-  foveate COMMAND --help   all options of a command
-  foveate --version        the version
+  doctor                      what this machine supports, what is missing, and how to get it
+  bench [FILE...]             speed against bare decoding; bench --suite: quality, speed, ablation
+  fit-pca SOURCE...           for queries in any words: the PCA that an image-text model needs, once
+  fit-scorer FILE.npz...      for a scorer of your own: its weights, from a model's attention
+  completion SHELL            the completion script for bash, zsh or fish
+
+For example:
+  foveate run clip.mp4 --query moving --out tokens.jsonl --overlay seen.mp4
+
+foveate COMMAND --help: all options of a command. foveate --version: the version.
 
 Exit codes: 0 done, also when the reader of standard output went away; 1 the source could not
 be read or the run failed; 2 bad arguments or configuration; 3 finished, but the source was

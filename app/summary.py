@@ -34,10 +34,10 @@ def print_several(total: Tally, done: int, videos: int) -> None:
 def _lines(tally: Tally) -> list[Text]:
     return [
         Text.assemble(
-            (f"{tally.frames} frames", "bold"),
+            (f"{tally.frames} frame{'' if tally.frames == 1 else 's'}", "bold"),
             f" in {tally.seconds:.1f} s, ",
             (f"{tally.fps:.1f} fps", "bold cyan"),
-            f"; {tally.keyframes} keyframes",
+            f"; {tally.keyframes} keyframe{'' if tally.keyframes == 1 else 's'}",
         ),
         Text(
             f"{tally.tokens} tokens, {tally.mean(tally.tokens):.1f} a frame; "

@@ -42,13 +42,13 @@ _TURNS = 3
 
 def bench(
     files: Annotated[Positional[tuple[str, ...]], arg(metavar="FILE ...", help=_FILES)] = (),
-    suite: Annotated[SuiteName | None, arg(help=_SUITE)] = None,
+    suite: Annotated[SuiteName | None, arg(metavar="{quality,speed,ablation}", help=_SUITE)] = None,
     quick: FlagCreatePairsOff[Annotated[bool, arg(help=_QUICK)]] = False,
     out: Annotated[str | None, arg(metavar="FILE.json", help=_OUT, aliases=["-o"])] = None,
     report: Annotated[str | None, arg(metavar="FILE.html", help=_REPORT)] = None,
     repeats: Annotated[int | None, arg(metavar="N", help=_REPEATS)] = None,
     frames: Annotated[int | None, arg(metavar="N", help=_FRAMES)] = None,
-    memory: Annotated[tuple[Memory, ...], arg(help=_MEMORY)] = (),
+    memory: Annotated[tuple[Memory, ...], arg(metavar="{frame,stream} ...", help=_MEMORY)] = (),
     config: Annotated[str | None, arg(metavar="FILE", help=_CONFIG, aliases=["-c"])] = None,
 ) -> int:
     """Compare the speed of the full pipeline with that of bare decoding of the same files, or measure a whole suite.

@@ -113,7 +113,7 @@ class ScoreSettings(_Group):
 
     enabled: bool | None = None
     """On: errors are weighted by the score of their cell. Off: all cells count alike, and only the error and the query
-    decide. None: on with a gaze point, the linear scorer, a second pass, or a strategy other than rate_distortion;
+    decide. Default: on with a gaze point, the linear scorer, a second pass, or a strategy other than rate_distortion;
     otherwise off."""
     floor: float = Field(0.05, gt=0, le=1)
     """Weight of a cell whose score is 0. The weight of a cell is floor + score."""

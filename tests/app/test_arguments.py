@@ -1,6 +1,7 @@
 """Flags, presets, and the one line that says what is wrong with them."""
 
-from dataclasses import fields
+import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,18 @@ def test_every_example_of_the_help_has_a_line_of_its_own(
     assert sum(line.startswith("$ foveate ") and line.count(" foveate ") == 1 for line in shown) == examples
 
 
+def test_the_help_has_the_most_used_flags_first_and_the_others_in_boxes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_arguments(["--help"])
+    first, *boxes = re.split(r" options \W", capsys.readouterr().out)
+    assert "SOURCE ..." in first
+    assert [name in boxes[0] for name in ("--budget", "--query", "--memory", "--out", "--overlay")] == 5 * [True]
+    assert "--start TIME" not in boxes[0]
+    (source,) = [box for box in boxes if "--start TIME" in box]
+    assert "--fps X" in source
+    assert "--source.fps" not in source  # which is understood all the same
+
+
 def test_a_preset_by_name_and_flags_on_top() -> None:
     assert run_arguments(["c", "--config", "stream"]).settings.allocation.memory == "stream"
     assert run_arguments(["c", "--config=stream", "--memory", "frame"]).settings.allocation.memory == "frame"
@@ -134,7 +147,8 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, text: str, said: str) 
         ("a --memroy frame", "did you mean --memory?"),
         ("a --cut-share 0.5", "did you mean --change.cut-share?"),
         ("a --budget many", "'many'"),
-        ("a --budget", "missing value"),
+        ("a --budget", "missing value for --budget; see"),
+        ("a --overlay", "missing value for --overlay; see"),
         ("a --budget 0", "--budget must be greater than or equal to 1, got 0"),
         ("a --frames 0", "--frames must be greater than or equal to 1, got 0"),
         ("a --change.threshold nan", "--change.threshold must"),
@@ -245,7 +259,9 @@ def test_only_flags_that_are_named_are_read() -> None:
     """tyro takes half a millisecond for each. A few more are no harm: those that share a part of the name."""
     flags = run_flags(Settings(), named_in(["clip.mp4", "--clip.no-wait", "-o", "a.jsonl", "--max-frames=5"]))
     read = {each.name for each in fields(flags)}
-    assert {"addresses", "clip", "out", "frames", "wait"} <= read
+    assert {"addresses", "clip", "out", "source", "live"} <= read
+    boxes = {each.name: {flag.name for flag in fields(each.type)} for each in fields(flags) if is_dataclass(each.type)}
+    assert (boxes["source"], boxes["live"], boxes["clip"]) == ({"frames"}, {"wait"}, {"wait"})
     assert not {"budget", "change", "query", "allocation", "overlay", "quiet"} & read
     assert flags.budget == 273
     assert flags.change.threshold == 2.0

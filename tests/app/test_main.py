@@ -92,3 +92,22 @@ def test_no_command_and_a_wrong_one(tmp_path: Path, capsys: pytest.CaptureFixtur
     clip.touch()
     assert app.main([str(clip)]) == 2
     assert f"did you mean foveate run {clip}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "live", "corpus", "ask", "bench", "doctor", "fit-pca", "fit-scorer"])
+def test_the_help_shows_defaults_in_one_style_and_none_that_is_no_value(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.main([command, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "(default:" not in told
+    assert "None" not in told
+
+
+def test_every_command_is_listed_with_its_text_in_one_column(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for command in app.COMMANDS:
+        (line,) = [line for line in lines if line.startswith(f"  {command} ")]
+        assert line[30] != " "
+        assert line[28:30] == "  "

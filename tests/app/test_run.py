@@ -36,7 +36,7 @@ def test_a_clean_run(fake: Any, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""  # records are the sinks' business
     # 5 selections of 3 tokens each, a quarter of the tiles changed, half of the cells recomputed.
-    for said in ("5 frames", "1 keyframes", "15 tokens, 3.0 a frame", "changed 25.0%", "recomputed 50.0%"):
+    for said in ("5 frames", "1 keyframe\n", "15 tokens, 3.0 a frame", "changed 25.0%", "recomputed 50.0%"):
         assert said in err
     assert "decode" in err
     assert "1.00    2.00    3.00" in err
