@@ -1,7 +1,5 @@
 """A benchmark case: a clip, the settings it runs with, and the form of its result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

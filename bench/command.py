@@ -1,7 +1,5 @@
 """``foveate bench``: speed and quality of the pipeline, by suites; comparison and reports of records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final

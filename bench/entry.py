@@ -1,7 +1,5 @@
 """Exit codes, one-line errors and argument checks of the benchmarks that run as ``python -m foveate.bench....``"""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Fixtures for all rooms: the test inputs, made once per test session, and the real clips."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import runpy

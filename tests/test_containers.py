@@ -1,7 +1,5 @@
 """What the image files and the compose file name exists. Building them takes a container engine."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Imports point one way: between the rooms, and between the layers inside pipeline, cuda and bench."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

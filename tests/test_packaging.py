@@ -1,7 +1,5 @@
 """What pyproject.toml says of packages, extras and the version is so."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

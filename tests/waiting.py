@@ -1,7 +1,5 @@
 """Waiting for something to happen, within a limit."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A file of answers in JSON lines; a second run adds only the missing ones."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

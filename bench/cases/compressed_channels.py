@@ -7,8 +7,6 @@ BC4 (as Direct3D 11 defines it) has two end points of 8 bits and 16 indices of 3
 default strategy does not read the score, so what changes are the strategies that do.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from itertools import islice

@@ -3,8 +3,6 @@
 python -m foveate.bench.cases.corpus --out corpus.json
 """
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -5,8 +5,6 @@ python -m foveate.bench.cases.detection --model person.onnx --tile 300 --out det
 Any detector in ONNX of the kinds that bench/cases/detector.py knows. An interrupted run resumes from its file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs object detectors in ONNX whose outputs are boxes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol

@@ -7,8 +7,6 @@ budget allows, and at the finest whole one, and enlarged bilinearly. The quadtre
 bench.cases.quality. Needs torch.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final
 
 import numpy as np

@@ -8,8 +8,6 @@ pictures at full size, at a half and at a quarter, where each of its vectors is 
 engine is missing or refuses, the record says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import pairwise

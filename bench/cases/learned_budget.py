@@ -8,8 +8,6 @@ through LODs and shares to the scorer. It is trained on two sample clips and mea
 rounded to a quadtree: whole tokens within the budget, painted like those of the other strategies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import fmean

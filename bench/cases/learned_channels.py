@@ -9,8 +9,6 @@ difference from the frame before. `both`: least squares on both. `last change`: 
 unfitted. Needs torch.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

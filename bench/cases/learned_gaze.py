@@ -8,8 +8,6 @@ are the network's; its gradient comes through the differentiable samples and the
 where the square is. It is measured in pictures that it was not trained on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from statistics import fmean
 from typing import Annotated, Any, Final

@@ -3,8 +3,6 @@
 python -m foveate.bench.cases.memory --out memory.json
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -3,8 +3,6 @@
 A group is merge x merge patches, one language-model token. The budget counts those of each frame.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple

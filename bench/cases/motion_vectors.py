@@ -7,8 +7,6 @@ warping them as the product warps its maps. The flows are none, the product's (D
 one), and the mean vector of each cell. The pan is generated, as the cameras of the samples hardly move sideways.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager

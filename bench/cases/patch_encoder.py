@@ -4,8 +4,6 @@ It understands no language. It is deterministic, fast and strictly local, so it 
 not how well anything is recognised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Errors of the reader's picture: mean squares of its planes and of R'G'B', and SSIM."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, Final, NamedTuple

@@ -7,8 +7,6 @@ for, over three masks: the cells that the query's map marks; where the tokens li
 pixels that move, found without Foveate.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

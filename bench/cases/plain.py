@@ -8,8 +8,6 @@ frame. Plain torch is gpu/torch_selection.py as it stands, neither compiled nor 
 what changed. Needs torch.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ The reader's picture shows the newest token of each cell. After each frame it is
 same number of tokens per frame for every method.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -9,8 +9,6 @@ Three kinds of entries are read, told apart by their fields. ``start`` and ``end
 | MVBench | ``video`` | ``candidates`` | ``answer``, one of the candidates | |
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

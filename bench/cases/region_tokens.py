@@ -5,8 +5,6 @@ python -m foveate.bench.cases.region_tokens tests/pipeline/pedestrians_boxes.txt
 Frame memory. In every frame that has boxes, all methods get as many tokens as the regions took.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence

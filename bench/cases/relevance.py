@@ -3,8 +3,6 @@
 python -m foveate.bench.cases.relevance --out relevance.json
 """
 
-from __future__ import annotations
-
 import time
 from statistics import median
 from typing import Final

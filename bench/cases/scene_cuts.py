@@ -8,8 +8,6 @@ FILE:30,76. `volume, one frame later` and PySceneDetect's adaptive detector look
 PySceneDetect takes what comes less than 15 frames after a cut for none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations

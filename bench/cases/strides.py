@@ -9,8 +9,6 @@ tokens may be wider than high or higher than wide, or lie on cells of other size
 drawn, so the words are known; another seed draws others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -11,8 +11,6 @@ Ground truth is of generated scenes; the thresholds were chosen on those of seed
 counts` that is left.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

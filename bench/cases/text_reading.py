@@ -8,8 +8,6 @@ LOD 0 and 1 cover, as the tokens show them, chosen for the query "text" by strok
 it is spared finding lines: it reads, at full resolution, the lines that the product's detector finds.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal

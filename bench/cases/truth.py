@@ -5,8 +5,6 @@ python -m foveate.bench.cases.truth --out truth.json
 An interrupted run resumes from its file.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -8,8 +8,6 @@ or of those alone; those of ten words at once. Random channels of 1920x1080: the
 Processor time of one thread.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from itertools import combinations

@@ -5,8 +5,6 @@ python -m foveate.bench.cases.words --out words.json
 The clips are drawn, so the words are known. An interrupted run resumes from its file.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections import Counter

@@ -1,7 +1,5 @@
 """Writes the clips that benchmarks need, with PyAV's own scaler and encoder; no ffmpeg program is used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path

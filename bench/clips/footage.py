@@ -1,7 +1,5 @@
 """A clip's first frames, whole and in memory, as the quality measure and the baselines read them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """The clips of a run without files: the samples, two of them scaled to 1080p, and a still scene."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -9,8 +9,6 @@ A figure that no record has is a question mark. A whole table stands between ``<
 ``<!-- /speeds -->``; the other kinds are ``quality`` and ``ablation``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Tables of a page that are made from a whole record, as Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 

@@ -8,8 +8,6 @@ each frame; ``replayed``: it is captured by hand into a CUDA graph first. Left o
 the fill of the last few tokens, ages, and the stack of 40 channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final

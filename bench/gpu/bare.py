@@ -3,8 +3,6 @@
 Imports nothing else of the project, so that a process of it is as fast as one that only decodes can be.
 """
 
-from __future__ import annotations
-
 import sys
 
 

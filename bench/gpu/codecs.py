@@ -7,8 +7,6 @@ The sample pedestrians is enlarged and encoded here, by PyAV. ``hardware``: bare
 there. AV1's film grain is put on the pictures by whoever decodes them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing

@@ -6,8 +6,6 @@ The file is encoded once in the size of ``--size``, and its packets are repeated
 host with two GPUs, ``--gpus 1 2`` measures one and both.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -7,8 +7,6 @@ python -m foveate.bench.gpu.fetches --out gpu_fetches.json
 same points, and each kernel's sums are checked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -3,8 +3,6 @@
 python -m foveate.bench.gpu.files FILE --out gpu_files.json
 """
 
-from __future__ import annotations
-
 import tempfile
 import threading
 import time

@@ -3,8 +3,6 @@
 python -m foveate.bench.gpu.frame sample_videos/bunny.mp4 --out gpu_frame.json
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

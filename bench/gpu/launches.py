@@ -1,7 +1,5 @@
 """Device time of single launches, and percentiles of times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 python -m foveate.bench.gpu.live sample_videos/bunny.mp4 --streams 100 --seconds 300 --out gpu_live.json
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import os

@@ -3,8 +3,6 @@
 python -m foveate.bench.gpu.loss sample_videos/bunny.mp4 --seconds 600 --out gpu_loss.json
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 import zlib

@@ -3,8 +3,6 @@
 python -m foveate.bench.gpu.memory sample_videos/pedestrians.mp4 --out gpu_memory.json
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Annotated, Final

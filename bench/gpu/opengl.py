@@ -7,8 +7,6 @@ record says so. ``idle``: nothing is drawn between two mappings; ``drawn``: Open
 what is told is the time beside clearing alone. All by the host's clock, until both sides are done.
 """
 
-from __future__ import annotations
-
 import ctypes
 import time
 from collections.abc import Callable

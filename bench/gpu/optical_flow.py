@@ -4,8 +4,6 @@ Its header is nvOpticalFlowCommon.h with nvOpticalFlowCuda.h, of the Optical Flo
 as there.
 """
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import byref, c_char, c_int, c_uint32, c_uint64, c_void_p
 from typing import Any, Final, Literal

@@ -7,8 +7,6 @@ and 4 and at whole ones; ``torch``: the same by the differentiable samples of fo
 which they are checked against. What a picture gains from such LODs is in bench.cases.fractional_lods. Needs torch.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -3,8 +3,6 @@
 python -m foveate.bench.gpu.reconnects sample_videos/bunny.mp4 --out gpu_reconnects.json
 """
 
-from __future__ import annotations
-
 import tempfile
 from contextlib import ExitStack
 from functools import partial

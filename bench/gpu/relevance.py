@@ -3,8 +3,6 @@
 python -m foveate.bench.gpu.relevance --out gpu_relevance.json
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Annotated, Any, Final

@@ -1,7 +1,5 @@
 """A 1080p scene in device memory: two pictures that differ in a tenth of the tiles, taking turns as frames."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

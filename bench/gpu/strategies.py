@@ -7,8 +7,6 @@ hardware decodes, both ways in turns. What has no kernels is chosen on the CPU b
 is the device time of a steady frame at 1080p, as in bench.gpu.frame.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

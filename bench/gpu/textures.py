@@ -9,8 +9,6 @@ levels by a chain of avg_pool2d of half floats. A call that takes an array retur
 a wait. Needs torch.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, Final

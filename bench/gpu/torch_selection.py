@@ -1,7 +1,5 @@
 """One frame's selection as a torch user would write it: whole-picture operations, left to the compiler to fuse."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -5,8 +5,6 @@ python -m foveate.bench.gpu.tower sample_videos/bunny.mp4 --out gpu_tower.json
 The tower is Qwen3-VL's, by its default configuration, with random weights in bf16: times do not depend on weights.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable

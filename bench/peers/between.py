@@ -6,8 +6,6 @@ lowest price per token that fits the budget (Chou, Lookabaugh and Gray, "Optimal
 tree-structured source coding and modeling", 1989).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import product

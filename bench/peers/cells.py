@@ -1,7 +1,5 @@
 """Shared by the peers: choosing cells by a value, and features of cells."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ All show a first frame whole, which counts: the total is T * K tokens for T fram
 need it. The changes are mean absolute R'G'B' differences of cells.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

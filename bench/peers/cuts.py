@@ -3,8 +3,6 @@
 Each takes the frames of a clip, R'G'B' uint8[H, W, 3], and returns those that it says are cuts.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final

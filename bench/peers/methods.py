@@ -1,7 +1,5 @@
 """The methods of choosing tokens that are compared, by name."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

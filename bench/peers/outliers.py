@@ -4,8 +4,6 @@ A cell's features stand in for a model's embeddings: its mean R'G'B' of 4x4 part
 features that vary most, and sum Gaussian kernels exp(-d^2 / (2 alpha)), alpha = 2^-3 ... 2^1, as nearness.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Ways to choose cells of one frame by itself. Each returns one bool[rows, columns] per frame."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from foveate.bench.clips.footage import Footage

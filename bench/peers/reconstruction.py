@@ -1,7 +1,5 @@
 """Peers that track the reader's picture, and send the cells with the largest error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The tokens that a method sends, frame by frame, and the readers that paint them."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple

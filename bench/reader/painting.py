@@ -3,8 +3,6 @@
 Written without the pipeline's own reader, so that the quality measure checks it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

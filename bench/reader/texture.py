@@ -4,8 +4,6 @@ Tokens show the texture, not the frame. Written without the pipeline's own chang
 checks it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """``foveate bench compare``: significant differences between two records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated

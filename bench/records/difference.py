@@ -1,7 +1,5 @@
 """Differences between two records of the same benchmark, case by case, with the significant ones marked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal

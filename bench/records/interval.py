@@ -1,7 +1,5 @@
 """Confidence intervals: of a proportion, of a mean of paired differences, of a ratio of two times."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from math import exp, log

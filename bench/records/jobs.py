@@ -1,7 +1,5 @@
 """Benchmarks as jobs: each measures a few cases that belong together, and is saved as soon as it is done."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Metrics by which two records are compared: name, unit, and whether higher or lower is better."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads earlier records, for comparisons and reports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A record as tables: on standard error, or as Markdown."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

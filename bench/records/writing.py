@@ -1,7 +1,5 @@
 """Writes records, with the commit, machine, versions and input of each."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

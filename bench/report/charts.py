@@ -1,7 +1,5 @@
 """Charts as inline SVG, coloured by the page's style sheet. Every mark has a tooltip, which needs no script."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape

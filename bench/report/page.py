@@ -1,7 +1,5 @@
 """``foveate bench report``: records as one HTML page that needs no other file, no network and no script."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sections of a report by kind of record: charts, and a table of all figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final

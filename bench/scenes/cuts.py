@@ -1,7 +1,5 @@
 """Cuts, made of two shots of footage: the frames, and where the cuts are. Scenes without cuts are in no_cuts.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ The drifting texture moves a fifth of a pixel per frame. That is less change per
 more cells than the usual budget; but it adds up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Things that move among lamps that flicker, with ground truth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

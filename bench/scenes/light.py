@@ -1,7 +1,5 @@
 """Things that move while the light or the exposure changes, before a camera that rests or pans, with ground truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Generated clips with ground truth: where each object is in each frame, and what happens when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple

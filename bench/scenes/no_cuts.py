@@ -1,7 +1,5 @@
 """What may be taken for a cut and is none, made of footage: light, movement, and one picture that becomes another."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Final

@@ -1,7 +1,5 @@
 """Pictures with signs whose words and sizes are known."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Processor time of the CPU engine, on frames that are decoded already."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Mapping, Sequence

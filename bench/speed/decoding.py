@@ -1,7 +1,5 @@
 """Bare decoding: what the pipeline's speed is compared with. Shares no code with the pipeline's sources."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A sender of a transport stream by UDP that loses a share of its datagrams."""
 
-from __future__ import annotations
-
 import random
 import socket
 import threading

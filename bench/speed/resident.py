@@ -1,7 +1,5 @@
 """What a process holds: memory, threads, files and sockets. Linux only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One run of a case: bare decoding, or the full pipeline with its records written to a file."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ holds must not grow.
 python -m foveate.bench.speed.soak rtsp://127.0.0.1:8554/camera --server 'COMMAND THAT SERVES IT' --out soak.json
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

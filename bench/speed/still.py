@@ -1,7 +1,5 @@
 """Time per frame after decoding: keyframes against frames on which nothing changed."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Speed of one case: checked first, then decoding and the pipeline are timed in turns."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The ablation: each default against other values of the same setting, by what a reader knows and what it costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which value of each group an ablation chooses. Reads only a record's cases."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean

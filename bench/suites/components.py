@@ -5,8 +5,6 @@ they need more components than a trained model, which sees more of what cells ha
 ``foveate fit-pca --components N`` tells the same figures.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Scaling curves of the CPU engine: what a frame costs by its size, the budget, what changed, queries and streams."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

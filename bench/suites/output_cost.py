@@ -1,7 +1,5 @@
 """The cost of computing and returning more channels: the first 8, 16, 24 and 40 of the default layout."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final

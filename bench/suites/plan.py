@@ -1,7 +1,5 @@
 """How much a suite measures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path

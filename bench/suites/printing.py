@@ -1,7 +1,5 @@
 """A suite's record in tables on standard error."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

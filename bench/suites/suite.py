@@ -1,7 +1,5 @@
 """``foveate bench --suite``: the suites by name, and what they measure if nothing else is said."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What the ablation varies: for each setting or part, the values tried instead of the default."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple

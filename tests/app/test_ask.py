@@ -1,7 +1,5 @@
 """``foveate ask``, with a server that checks each request, and with a small model of random weights in a folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What is held until a question is asked, by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """``foveate ask`` with stream memory: what enters the model is what still shows, found here by painting each pixel."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every number of the settings, given as what it is not: one line and exit code 2, or a run. Never a fault of ours."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin

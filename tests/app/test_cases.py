@@ -1,7 +1,5 @@
 """Inputs that broke other pipelines, through the whole program: records, sizes, times, colours, exit codes."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``foveate run --show-channels`` and ``foveate fit-scorer``, from the command line to the file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import av

@@ -1,7 +1,5 @@
 """Completion as bash does it, of every command; and the version, asked of any of them."""
 
-from __future__ import annotations
-
 import subprocess
 from importlib import metadata
 from pathlib import Path

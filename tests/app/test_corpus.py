@@ -1,7 +1,5 @@
 """``foveate corpus`` as it is typed: summary, exit codes, wrong arguments, interruption."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -3,8 +3,6 @@
 ``FOVEATE_KILLS`` is how many times it is done.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

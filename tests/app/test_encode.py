@@ -1,7 +1,5 @@
 """``foveate run --encode``, with small models of random weights in folders."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

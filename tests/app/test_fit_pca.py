@@ -1,7 +1,5 @@
 """``foveate fit-pca``: from pictures and videos to the file, and what it refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace

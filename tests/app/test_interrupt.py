@@ -1,7 +1,5 @@
 """All outputs at once, interrupted and killed hard: what was written stays valid."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The histogram of latencies, as Prometheus wants it."""
 
-from __future__ import annotations
-
 import pytest
 
 from foveate.app.live.latency import BOUNDS, Latencies

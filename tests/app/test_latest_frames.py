@@ -1,7 +1,5 @@
 """What the page is told of a source, without a page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

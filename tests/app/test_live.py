@@ -1,7 +1,5 @@
 """``foveate live`` as a real process, against real servers on loopback."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``foveate live`` with its sources in several processes: one page over all, and one that is killed alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Needs torch and open_clip, which CI does not install: ``pip install -e '.[clip]'
 tiny one of tests/models/planted.py, whose weights were set by hand.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

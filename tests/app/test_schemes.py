@@ -1,7 +1,5 @@
 """Addresses of every kind, given to ``foveate run`` and ``foveate live``: read, or refused in one line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

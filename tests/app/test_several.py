@@ -1,7 +1,5 @@
 """``foveate run`` for several videos: outputs, refusals, bad files among good ones, the summary."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

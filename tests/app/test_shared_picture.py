@@ -1,7 +1,5 @@
 """Overlay and report of one run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Files that are read as settings: none is read without an end, whatever it is."""
 
-from __future__ import annotations
-
 import os
 import threading
 import zipfile

@@ -1,7 +1,5 @@
 """A command imports what it needs: users wait for the rest at every start."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

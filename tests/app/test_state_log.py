@@ -1,7 +1,5 @@
 """What is told of a source that changes its state."""
 
-from __future__ import annotations
-
 from foveate.app.live.state_log import StateLog
 from foveate.pipeline.live.status import State, Status
 

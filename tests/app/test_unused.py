@@ -1,7 +1,5 @@
 """Maps and patches that no output holds are told, once."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

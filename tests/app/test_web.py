@@ -1,7 +1,5 @@
 """The page of ``foveate live``, in a real browser, and what programs ask for beside it."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -1,7 +1,5 @@
 """The measures that are modules of their own: what they refuse, in one line, before anything is measured."""
 
-from __future__ import annotations
-
 import importlib
 import runpy
 import subprocess

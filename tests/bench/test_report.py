@@ -1,7 +1,5 @@
 """The report of records: one page without scripts that asks for nothing, with charts of what was measured."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """The suites: what they measure, how they go on after an end, and what their figures choose."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ PyNvVideoCodec needs a driver to be imported. In its place stands one that tells
 real one decodes on a GPU.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext

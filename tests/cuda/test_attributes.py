@@ -1,7 +1,5 @@
 """Attributes of cells on the device against the CPU engine's compiled kernels: counts, so equal to the last bit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any

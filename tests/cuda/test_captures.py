@@ -1,7 +1,5 @@
 """Captures and the calls that would spoil them keep off each other; the calls do not wait for their like."""
 
-from __future__ import annotations
-
 import threading
 import time
 

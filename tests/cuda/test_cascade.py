@@ -1,7 +1,5 @@
 """The Cascade's kernels against the CPU engine: the same levels and channels fed to both, frame by frame."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An image-text model on the card, beside the engine: half floats, and torch's own work in another thread."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Packets of live connections before they go to the hardware: what is dropped, prepended, and begins anew."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import av

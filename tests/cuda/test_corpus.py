@@ -1,7 +1,5 @@
 """A corpus on the card: the same bytes by one process and by several."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

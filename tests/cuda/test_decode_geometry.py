@@ -1,7 +1,5 @@
 """What the hardware would show uncropped or unturned is decoded on the CPU. A stand-in takes the card's place."""
 
-from __future__ import annotations
-
 import logging
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which stages of the CUDA engine share a thread, without a card."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

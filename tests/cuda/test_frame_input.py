@@ -1,7 +1,5 @@
 """The record of a frame that the kernels read: every field is written, in the slot that it is for. Needs no GPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

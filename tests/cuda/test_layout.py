@@ -1,7 +1,5 @@
 """What the Cascade's wrappers work out on the host: needs no GPU."""
 
-from __future__ import annotations
-
 import pytest
 
 from foveate.cuda.cascade.layout import grid_of, units_of

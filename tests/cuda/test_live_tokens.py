@@ -1,7 +1,5 @@
 """What looks like a camera, decoded and chosen from on the card."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The card's optical-flow engine, where it has one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

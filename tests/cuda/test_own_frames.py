@@ -1,7 +1,5 @@
 """Frames of one's own on the CUDA engine: chosen as on the CPU, and each frame answered before the next one comes."""
 
-from __future__ import annotations
-
 import io
 import threading
 from pathlib import Path

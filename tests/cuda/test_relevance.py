@@ -1,7 +1,5 @@
 """Queries on the device against pipeline.query.terms, over the Grid and at points of the channel stack."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

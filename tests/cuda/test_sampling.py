@@ -1,7 +1,5 @@
 """What the hardware decodes of a video that is sampled is what PyAV shows at those times."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 from typing import Any

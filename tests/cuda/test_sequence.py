@@ -1,7 +1,5 @@
 """What sequence parameter sets tell, of streams that libx264 and libx265 make."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import av

@@ -1,7 +1,5 @@
 """Stream memory with the Cascade's kernels: a still scene comes to rest, and what has left is not seen any longer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The texture library: boxes and checks without a card, levels and samples on one against NumPy."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Embeddings of a vision tower on a card, with CUDA graphs where they fit, are those on the host."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A vision tower as a CUDA graph gives what the tower gives."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")

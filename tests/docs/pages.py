@@ -1,7 +1,5 @@
 """The pages of the documentation, as text."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The map of the code is true: paths, names, walks; and no text refers to a document that a reader does not have."""
 
-from __future__ import annotations
-
 import re
 import sys
 import threading

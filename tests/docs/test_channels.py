@@ -1,7 +1,5 @@
 """What docs/channels.md states of the channels is true, and its examples run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

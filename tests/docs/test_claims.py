@@ -1,7 +1,5 @@
 """Marked figures of all pages are those of bench/results; the commands that measure them are there."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """The Python examples of the pages run, as they stand there, on a few frames of a sample clip."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figures of the pages' tables are those of the records in bench/results."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/output-format.md is true: fields, types, header and arrays are those that are written."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the pages refer to exists: links, commands and their flags, modules, the command that runs the tests."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

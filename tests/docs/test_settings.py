@@ -1,7 +1,5 @@
 """docs/settings.md is as the code writes it, and names every setting and flag."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

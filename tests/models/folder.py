@@ -1,7 +1,5 @@
 """A small model and its processor in a folder, as transformers keeps them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ constant. A text becomes that of JOINT @ the sum of its words' vectors in WORDS;
 attention would mix in is planted as well: a part sees the mean of all parts, unless it is read alone.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A processor for small models: a token for each character, and a chat template as the families have them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small models of random weights in folders that vLLM serves: their tokenizers hold the marks around pictures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

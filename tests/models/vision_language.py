@@ -3,8 +3,6 @@
 Their answers mean nothing; what they do with patches, places and prompts is what large ones do.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Clips for the tests of corpora: 20 good ones, and 5 that cannot be done, each in its own way."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

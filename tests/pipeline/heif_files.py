@@ -1,7 +1,5 @@
 """HEIF pictures written by hand (ISO/IEC 23008-12): a single one or a grid of tiles, with the properties asked for."""
 
-from __future__ import annotations
-
 import io
 import struct
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Making small sources with ffmpeg, and reading them whole."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small videos whose pictures show their number: bit k is the brightness of columns 16k to 16k + 15."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

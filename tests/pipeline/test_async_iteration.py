@@ -1,7 +1,5 @@
 """async for: the event loop goes on, and on every way out the threads are joined."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

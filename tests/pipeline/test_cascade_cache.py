@@ -1,7 +1,5 @@
 """Maps carried along the flow: where they come from, and which cells may be reused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The picture of the channels: colours that mean what they should."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from foveate.pipeline.sinks.channel_colours import coloured

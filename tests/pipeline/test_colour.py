@@ -1,7 +1,5 @@
 """Colour: textbook values, the published formulas written out again, chroma placement, odd sizes."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

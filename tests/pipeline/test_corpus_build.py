@@ -1,7 +1,5 @@
 """A corpus: what is done, what fails, what is done again; the same by one process, by several, and by a cluster."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Who does which job when, with workers that need no process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Workers that are forked by a process which has imported what they need."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

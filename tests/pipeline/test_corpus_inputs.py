@@ -1,7 +1,5 @@
 """Which videos sources stand for, what they are called, and in which order they come."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

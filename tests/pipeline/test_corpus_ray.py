@@ -1,7 +1,5 @@
 """The same corpus by actors of a Ray cluster on this machine; needs Ray."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """A corpus in a bucket, and from one: against a server on loopback."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Callable, Iterator

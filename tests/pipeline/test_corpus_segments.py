@@ -1,7 +1,5 @@
 """Long videos in segments: every frame is in one of them, and the bytes are the same whoever makes them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Sequence

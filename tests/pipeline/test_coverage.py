@@ -1,7 +1,5 @@
 """Frame memory covers the whole picture at any size and budget, with tokens as coarse as that asks for."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Channels from a depth model of the user's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

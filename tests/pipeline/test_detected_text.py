@@ -3,8 +3,6 @@
 The detector is a stand-in that takes white for text.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Embeddings of a stream: regions, carrying along the flow, when they are encoded anew, the thread and its errors."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from typing import Any

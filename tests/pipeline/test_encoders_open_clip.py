@@ -3,8 +3,6 @@
 These need torch and open_clip, which CI does not install: ``pip install -e '.[clip]'``, then run this file.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Principal components: the exact formula of likeness, the streaming fit and its check, and the file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

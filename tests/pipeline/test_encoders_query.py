@@ -3,8 +3,6 @@
 The second needs torch and open_clip, which CI does not install: ``pip install -e '.[clip]'``, then run this file.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import islice

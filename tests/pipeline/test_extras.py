@@ -1,7 +1,5 @@
 """The hints at what brings an optional extra: each is a command that works where Foveate came from."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib import metadata

@@ -1,7 +1,5 @@
 """Binary file objects as sources: the frames of the same file by its name, and nothing left open."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

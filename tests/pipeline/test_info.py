@@ -1,7 +1,5 @@
 """The facts of sources and engines as notes for people."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The keywords of open_stream are those of the settings, and a type checker finds the wrong ones."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Layouts: the four that come along, files of the user's own, cutting and stacking."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sampling anywhere: the engine's own patches at its tokens, values by hand between them, gradients by small steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The linear scorer: its files, its sums, and what it learns from attention."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The queue of live pictures: bursts are kept, a standing backlog is dropped."""
 
-from __future__ import annotations
-
 from foveate.pipeline.bounded_queue import END
 from foveate.pipeline.live.backlog import Backlog
 from foveate.pipeline.live.status import FrameCounts

@@ -1,7 +1,5 @@
 """Live sources whose sender is broken, or changes its mind."""
 
-from __future__ import annotations
-
 import time
 from itertools import islice, pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Cameras, as far as that goes without one: what libav is told, and one that is unplugged and comes back."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 from typing import Any

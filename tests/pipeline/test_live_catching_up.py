@@ -1,7 +1,5 @@
 """Packets that piled up while a decoder was made: which are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from fractions import Fraction
 from functools import partial

@@ -1,7 +1,5 @@
 """Times of live pictures; every expected value is worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from foveate.pipeline.live.backoff import Backoff

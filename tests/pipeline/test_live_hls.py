@@ -1,7 +1,5 @@
 """HLS: a playlist of segments on a web server."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A transport stream by UDP of which datagrams are lost."""
 
-from __future__ import annotations
-
 import time
 import zlib
 from collections.abc import Iterator

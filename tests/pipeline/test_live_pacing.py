@@ -1,7 +1,5 @@
 """Pictures that come in bursts are spread; expected values worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from foveate.pipeline.live.hls import Pacer

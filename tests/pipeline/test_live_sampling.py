@@ -1,7 +1,5 @@
 """Which pictures of a live source are looked at."""
 
-from __future__ import annotations
-
 import pytest
 
 from foveate.app.main import main

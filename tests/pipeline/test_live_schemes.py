@@ -1,7 +1,5 @@
 """Live streams by RTMP and UDP, from a real sender; what this PyAV cannot receive is told once."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import threading

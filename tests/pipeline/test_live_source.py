@@ -1,7 +1,5 @@
 """Live sources against real servers on loopback."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

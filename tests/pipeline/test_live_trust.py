@@ -1,7 +1,5 @@
 """Certificates of https and rtsps servers."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Timestamps that begin anew because their field is full: after 26.5 hours in MPEG-TS, which has 33 bits for them."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a source is called in the header, in messages and in warnings, where it is given a name."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from pathlib import Path

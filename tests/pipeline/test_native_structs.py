@@ -1,7 +1,5 @@
 """The structs that Python hands to the C kernels have the members that the C sources declare: a compiler says so."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

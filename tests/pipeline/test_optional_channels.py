@@ -1,7 +1,5 @@
 """Channels that are off by default, the linear scorer and the second pass, in whole streams."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

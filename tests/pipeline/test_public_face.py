@@ -1,7 +1,5 @@
 """What foveate.pipeline exports is there, documented, and its examples run."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import inspect

@@ -1,7 +1,5 @@
 """Frames pushed one by one: one Selection for each, at once, and nothing left behind."""
 
-from __future__ import annotations
-
 import io
 import threading
 from collections.abc import Iterator

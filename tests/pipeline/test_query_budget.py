@@ -1,7 +1,5 @@
 """Where a query puts the budget: on real pictures, with relevance planted by hand."""
 
-from __future__ import annotations
-
 import av
 import numpy as np
 import pytest

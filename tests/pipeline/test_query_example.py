@@ -1,7 +1,5 @@
 """A picture as a query to the attributes encoder: its main colours."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changes of light are no motion, and what moves in them still is: generated frames, true as they are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

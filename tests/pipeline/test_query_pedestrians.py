@@ -1,7 +1,5 @@
 """On a real clip: "moving" spends its sharp tokens on the people who move."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

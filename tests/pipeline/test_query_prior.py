@@ -1,7 +1,5 @@
 """The query prior: detail assumed hidden in coarse tokens, and the weight of errors where nothing matches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

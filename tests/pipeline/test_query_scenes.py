@@ -1,7 +1,5 @@
 """Queries steer the budget: on scenes whose targets are known, for each attribute and for combinations of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Queries from the address of a video to Selections: rows Q1, Q2 and Q4, several queries, and none."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

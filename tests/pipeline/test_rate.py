@@ -1,7 +1,5 @@
 """A budget that is an average: what streams may spend, and that a reader gets what it waits for."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

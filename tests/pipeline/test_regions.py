@@ -1,7 +1,5 @@
 """Tokens per region: budgets, what is covered, files of boxes, and what stands in outputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

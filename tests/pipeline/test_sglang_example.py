@@ -1,7 +1,5 @@
 """The example for SGLang in docs/models.md, as far as it goes without SGLang: what it hands over fits together."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """One contract for every Sink: header, no frames, some frames, frames without tokens, errors, same bytes again."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import io

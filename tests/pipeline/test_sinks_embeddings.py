@@ -1,7 +1,5 @@
 """Embeddings in shards, with an encoder that stands in for a model and needs NumPy alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MQTT: records at a real broker, which is started, refuses, goes away and comes back."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

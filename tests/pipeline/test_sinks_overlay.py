@@ -1,7 +1,5 @@
 """The overlay: decoded again, its sizes, times, codec and colours; and what is drawn where."""
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Recordings for the Rerun viewer, read back with rerun: the video's packets, boxes, score, figures, timelines."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

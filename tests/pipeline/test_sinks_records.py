@@ -1,7 +1,5 @@
 """JSON lines, NPZ, safetensors and Parquet: every field's value, whole lines after kill -9, bounded shards."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

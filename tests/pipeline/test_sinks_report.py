@@ -1,7 +1,5 @@
 """The report: what stands in the page, read by an HTML parser; figures with values worked out by hand."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outputs that are set aside by size or age."""
 
-from __future__ import annotations
-
 import json
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Addresses: passwords, names that look like patterns, numbered files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Inputs that broke other people's pipelines; the numbers are those of tests/cases/make_cases.sh."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

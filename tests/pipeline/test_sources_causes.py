@@ -1,7 +1,5 @@
 """Why nothing can be seen of a file: each cause has its words. And what only seems to be lost is shown."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Presentation times from sane, missing, stray and jumping timestamps."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

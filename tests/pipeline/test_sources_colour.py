@@ -1,7 +1,5 @@
 """Pixels: colour matrix and range, pixel formats, rotation. Expected colours follow from the textbook."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One contract for every kind of source."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Cropping, by streams and by containers: what is shown is a part of what the whole file shows, to the pixel."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -4,8 +4,6 @@ What is expected was worked out by hand. The track counts 600 ticks a second, 20
 movie counts 1,000.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from fractions import Fraction

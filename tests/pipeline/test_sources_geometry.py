@@ -1,7 +1,5 @@
 """Turning that containers, photos and streams ask for; the upright picture is known beforehand."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from typing import Any

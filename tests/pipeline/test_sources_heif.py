@@ -1,7 +1,5 @@
 """HEIC and AVIF pictures, single and made of tiles: the whole picture, cropped and turned once."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from pathlib import Path

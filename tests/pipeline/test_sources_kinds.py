@@ -3,8 +3,6 @@
 Pictures show their number, so that each row says which ones come, and when.
 """
 
-from __future__ import annotations
-
 import struct
 import subprocess
 from collections.abc import Callable

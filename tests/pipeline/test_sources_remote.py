@@ -1,7 +1,5 @@
 """Files on servers, by HTTP, HTTPS and FTP, against real servers on loopback."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Sampling: what is looked at is what PyAV shows at those times, to the bit, with its number and time."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """TIFF pictures with JPEG inside: FFmpeg makes a black picture of them, and tells nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

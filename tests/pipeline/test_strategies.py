@@ -1,7 +1,5 @@
 """The strategies from the literature: one contract for all, and what is particular to each."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -7,8 +7,6 @@ frame memory's among them; and no more than a larger one plus the price of each 
 is spent to the last token by the price alone is beyond comparison, then; elsewhere a few tokens' price may be lost.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """With a query and a small budget the reader soon no longer sees a thing where it has been."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from foveate.pipeline.cascade.feedback import Feedback

@@ -1,7 +1,5 @@
 """Stream memory on a still scene comes to rest: what the reader holds of it is never sent again."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

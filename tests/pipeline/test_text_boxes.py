@@ -1,7 +1,5 @@
 """Boxes around lines of text, from planted probabilities, and the cells that they touch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The text detector on letters beside railings and leaves, against strokes; and what is missing or broken."""
 
-from __future__ import annotations
-
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the plugin of vLLM is made from, without vLLM: fields, positions, and what a tower is told."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a client sends to a vLLM with the plugin, and what of it is refused. None of it needs vLLM, or torch."""
 
-from __future__ import annotations
-
 import base64
 import io
 from dataclasses import replace

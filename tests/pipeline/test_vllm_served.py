@@ -1,7 +1,5 @@
 """Chosen tokens through a vLLM that serves small models of random weights, against transformers: ``make test-vllm``."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

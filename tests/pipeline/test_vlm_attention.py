@@ -1,7 +1,5 @@
 """Attention noted beside whichever function the model uses, against the weights that its eager function returns."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import replace

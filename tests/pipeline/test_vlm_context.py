@@ -1,7 +1,5 @@
 """Which tokens still show, against painting every pixel, and of real streams."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Conversations that forget: against the model's own answer where what was dropped is masked, and without an end."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

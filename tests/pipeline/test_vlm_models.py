@@ -4,8 +4,6 @@ They need ``pip install torch torchvision 'transformers>=5.18'``. The right resu
 fed as transformers feeds them: of all patches, or with those that were not chosen hidden from attention.
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

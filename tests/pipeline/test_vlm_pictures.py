@@ -1,7 +1,5 @@
 """Pictures for models that take nothing else: within the budget, sharp where something was asked for."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Questions about Selections, to small models of random weights: how they come to an answer counts, not its words."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The client of servers that speak OpenAI's protocol, against one that checks each request."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

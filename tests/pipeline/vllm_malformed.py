@@ -1,7 +1,5 @@
 """Frames for the plugin of vLLM that are wrong in one way each, and what is to be said of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

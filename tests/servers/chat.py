@@ -3,8 +3,6 @@
 It answers only requests of the right shape: what else comes is answered with 400, and with what is wrong about it.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """An S3 server on loopback, which holds objects in memory: ``s3.py PORT``."""
 
-from __future__ import annotations
-
 import sys
 
 from moto.server import main

@@ -1,7 +1,5 @@
 """A vLLM on loopback that serves a small model of random weights with the plugin."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

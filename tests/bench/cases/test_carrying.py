@@ -1,7 +1,5 @@
 """Embeddings carried along the flow answer as embeddings of every frame would, on the real clips."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

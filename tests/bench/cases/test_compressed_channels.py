@@ -1,7 +1,5 @@
 """Bytes and blocks give back what they were given, to half a step; the agreement counts by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The benchmark of corpora: it makes them, compares their bytes, and refuses to report where they differ."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

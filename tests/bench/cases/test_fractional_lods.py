@@ -1,7 +1,5 @@
 """Tokens at one LOD between the levels: which LOD fits, and how samples become a picture again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The experiments that learn where tokens go: what they draw, paint and round is right, and the scorer learns."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is learned predicts what it was taught, least squares finds the weights, and clips are held out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

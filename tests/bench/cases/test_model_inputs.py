@@ -1,7 +1,5 @@
 """What a model is given of the same frames by each method, against the frames as they are decoded here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import av

@@ -1,7 +1,5 @@
 """Vectors of a stream become a flow of the right sign and length; the measure tells a right flow from none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

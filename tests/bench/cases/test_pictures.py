@@ -1,7 +1,5 @@
 """What pictures paint, by hand, and the record that the documentation quotes."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

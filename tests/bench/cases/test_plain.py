@@ -1,7 +1,5 @@
 """The plain selection in torch is the same selection."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Questions in the fields of published files, answers read and kept, and the interval of a share. No model needed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The comparison of scene cuts: how they are counted, and a run on one clip."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whole frames at one stride."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The volume is read between samples and frames; its measures tell light from motion; the score counts by hand."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path

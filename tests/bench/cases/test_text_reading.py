@@ -1,7 +1,5 @@
 """Signs are where the record says; areas and lines are cut out of the picture as they should be."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

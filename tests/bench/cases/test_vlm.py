@@ -1,7 +1,5 @@
 """The accuracy harness from end to end, with a small model of random weights, whose accuracy means nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The atlas of a vocabulary holds what is computed on demand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Clips that benchmarks write."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Figures in a text that come from records."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

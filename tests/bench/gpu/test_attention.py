@@ -1,7 +1,5 @@
 """Attention by levels, on the CPU: where it must equal full attention, and what its content is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parts of the GPU benchmarks that need no GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The simulation of many cameras, with two of them on the CPU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The bench of lost datagrams, on the CPU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which OpenGL context is taken, with a stand-in for moderngl."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Vectors of the optical-flow engine become a flow over the cells."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from foveate.bench.gpu.optical_flow import cell_flow

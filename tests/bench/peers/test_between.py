@@ -1,7 +1,5 @@
 """Trees whose tokens may be wider than high, higher than wide, or on cells of other sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Other ways to find scene cuts: each finds one between two pictures, and none in a picture that stays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """``foveate bench compare``: what is better, worse or noise, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

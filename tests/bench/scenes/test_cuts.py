@@ -1,7 +1,5 @@
 """Generated clips have their cuts, and what is none, where they say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

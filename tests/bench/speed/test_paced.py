@@ -1,7 +1,5 @@
 """Files that stand in for cameras: the packets, their pace, and tokens equal to those of the file."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from itertools import islice, pairwise

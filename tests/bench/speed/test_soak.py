@@ -1,7 +1,5 @@
 """The soak, for a few seconds."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
