@@ -24,7 +24,7 @@ from foveate.cuda.textures import Device, Texture
 _TOKENS: Final = 273
 _TOP: Final = 5  # levels
 _WARM, _CALLS = 5, 50
-_DELAY: Final = 1 << 30
+_DELAY: Final = 1 << 30  # bytes to fill: time for the host to enqueue what is measured
 _CLOSE: Final = 1e-2  # of [0, 1]: weights of 8 bits in three directions, and half floats
 _SEED: Final = 4
 
@@ -34,9 +34,9 @@ def gpu_patches(out: Out = None) -> None:
     record = new_record("gpu_patches", out, tokens=_TOKENS)
     with Device() as device:
         record["card"] = device.name
-        record["times"] = _times(device, device.stream())
-    for name, times in record["times"].items():
-        say(f"{_TOKENS} patches, {name}: {times['p50_ms']:.4f} ms")
+        record["cases"] = [{"name": name, **times} for name, times in _times(device, device.stream()).items()]
+    for case in record["cases"]:
+        say(f"{_TOKENS} patches, {case['name']}: {case['p50_ms']:.4f} ms")
     hand_out(record, out)
 
 
@@ -82,9 +82,11 @@ def _torch_times(call: Any) -> list[float]:
     import torch
 
     times = []
+    delay = torch.empty(_DELAY, dtype=torch.uint8, device="cuda")
     for _ in range(_WARM + _CALLS):
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
+        delay.fill_(0)
         before.record()
         call()
         after.record()

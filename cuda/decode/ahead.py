@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from foveate.cuda.decode.annex_b import SEQUENCE, AnnexB
+from foveate.cuda.decode.formats import FormatWatch
 from foveate.cuda.decode.geometry import GeometryWatch
 from foveate.cuda.decode.pictures import Picture, PictureCopies
 from foveate.cuda.driver.device import Device
@@ -26,9 +27,14 @@ _HEAD: Final = 4096  # bytes of a packet in which what is told of its picture is
 
 
 def vouched(feed: ContainerFeed) -> bool:
-    """Whether the file is whole and shows every picture once."""
+    """Whether the file is whole and shows every picture once, and its keyframes alone tell of other formats."""
     index = feed.index
-    if index is None or any(entry.is_discard for entry in index) or feed.shortfall():
+    if (
+        feed.decoder.name not in SEQUENCE
+        or index is None
+        or any(entry.is_discard for entry in index)
+        or feed.shortfall()
+    ):
         return False
     return _same_stream(feed)
 
@@ -49,26 +55,27 @@ def _name(feed: ContainerFeed) -> str:
 
 
 class KeyframeHeads:
-    """Looks at the beginnings of a file's keyframes, for what the hardware does not do. Closed by whoever makes it."""
+    """Looks at the beginnings of a file's keyframes, for what ends decoding ahead. Closed by whoever makes it."""
 
     def __init__(self, feed: ContainerFeed) -> None:
         """``feed`` is vouched for. Raises OSError and ValueError."""
         codec = feed.decoder.name
         self._file = feed.path.open("rb")
-        self._watch = GeometryWatch(codec)
-        self._form = AnnexB(codec, feed.decoder.extradata or b"") if codec in SEQUENCE else None
-        places = enumerate(feed.index or ()) if self._form else ()
+        self._watch, self._formats = GeometryWatch(codec), FormatWatch(codec)
+        self._form = AnnexB(codec, feed.decoder.extradata or b"")
+        self._formats.changed(self._form.parameter_sets)
+        places = enumerate(feed.index or ())
         self._places = deque((number, entry.pos, entry.size) for number, entry in places if entry.is_keyframe)
 
-    def problem(self, count: int) -> str | None:
-        """What those among the first ``count`` packets ask for that were not looked at yet; None: nothing."""
-        while self._form is not None and self._places and self._places[0][0] < count:
+    def ends(self, count: int) -> bool:
+        """Whether one of the first ``count`` packets asks for what the hardware does not do, or for another decoder."""
+        while self._places and self._places[0][0] < count:
             _, position, size = self._places.popleft()
             self._file.seek(position)
-            told = self._watch.problem(self._form.beginning(self._file.read(min(size, _HEAD))))
-            if told is not None:
-                return told
-        return None
+            head = self._form.beginning(self._file.read(min(size, _HEAD)))
+            if self._watch.problem(head) is not None or self._formats.changed(head) is not None:
+                return True
+        return False
 
     def close(self) -> None:
         """Close the file."""

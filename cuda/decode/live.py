@@ -10,14 +10,13 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from av.codec.context import Flags
 from av.error import FFmpegError
 from av.packet import Packet
-from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 
 from foveate.cuda.decode.annex_b import SEQUENCE
 from foveate.cuda.decode.coded_stream import CodedStream, Unit
+from foveate.cuda.decode.keyframes import NOT_WHOLE, decoded_by_cpu
 from foveate.cuda.decode.nvdec import Nvdec, codec_problem
 from foveate.cuda.decode.packets import flush, packet_data
 from foveate.cuda.decode.pictures import Picture
@@ -32,7 +31,7 @@ from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.opening import DECODER, KEYFRAME, reached
 from foveate.pipeline.sources.beginning import is_encrypted
 from foveate.pipeline.sources.coded import codec_of
-from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
+from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.decoding import reason_of, record_damage
 from foveate.pipeline.sources.reading import PictureReader
 
@@ -197,7 +196,7 @@ class _Connection:
         reached(self._source.name, KEYFRAME)
         yield from self._flushed()
         self.close()
-        self._sample = sample = _decoded_by_cpu(self._codec, unit.data)
+        self._sample = sample = decoded_by_cpu(self._codec, unit.data)
         self._at_once, self._retry = not unit.reorders, 0.0
         self._problem = unit.problem or self._problem_of(sample) or self._still_failing()
         if self._problem is None and sample is not None:
@@ -208,7 +207,7 @@ class _Connection:
     def _problem_of(self, sample: VideoFrame | None) -> str | None:
         """Why the hardware does not decode such pictures."""
         if sample is None:
-            return "a keyframe is not a whole picture"
+            return NOT_WHOLE
         size = sample.width, sample.height
         problem = codec_problem(self._codec, sample.format.name, *size, self._device.index)
         if problem is not None:
@@ -320,16 +319,3 @@ class _Connection:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _decoded_by_cpu(codec: str, keyframe: bytes) -> VideoFrame | None:
-    """What FFmpeg's decoder makes of one keyframe that brings its parameter sets; None: nothing."""
-    context = VideoCodecContext.create(codec, "r")
-    assert isinstance(context, VideoCodecContext)
-    context.flags |= Flags.low_delay | EXACT
-    context.thread_count = 1
-    try:
-        frames = [*context.decode(Packet(keyframe)), *context.decode(None)]
-    except FFmpegError:
-        return None
-    return frames[0] if frames else None

@@ -11,9 +11,11 @@ from av.error import FFmpegError
 from av.packet import Packet
 
 from foveate.cuda.decode.annex_b import AnnexB
+from foveate.cuda.decode.formats import FormatWatch
 from foveate.cuda.decode.geometry import GeometryWatch
 from foveate.pipeline.frames import Damage
 from foveate.pipeline.sources.beginning import is_encrypted
+from foveate.pipeline.sources.coded import codec_of
 from foveate.pipeline.sources.decoding import Feed, Packets, reason_of, record_damage
 
 _ANNEX_B: Final = {"h264", "hevc"}
@@ -29,11 +31,13 @@ class Coded(NamedTuple):
     shown: bool  # False: its picture is decoded but not to be shown
     problem: str | None  # what it asks for that the hardware does not do
     keyframe: bool
+    begins: bytes | None  # the packet itself, where pictures of another format begin
 
 
 def packets(feed: Packets, damage: Damage) -> Iterator[Coded]:
     """The packets of ``feed`` in decoding order; what is lost on the way is recorded in ``damage``."""
-    in_form, watch, ticks = _converter(feed), GeometryWatch(feed.decoder.name), 0
+    in_form, ticks = _converter(feed), 0
+    watch, formats = GeometryWatch(feed.decoder.name), FormatWatch(codec_of(feed.decoder.name))
     try:
         for packet in feed.packets():
             if not packet.size:
@@ -48,8 +52,9 @@ def packets(feed: Packets, damage: Damage) -> Iterator[Coded]:
                 record_damage(damage, f"a picture could not be decoded: {error}")
                 continue
             coded = packet_data(data, ticks)
-            shown, problem = not packet.is_discard, watch.problem(data)
-            yield Coded(coded, ticks, packet.duration or 0, shown, problem, packet.is_keyframe)
+            begins = None if formats.changed(data) is None else data
+            problem = watch.problem(data) or formats.problem
+            yield Coded(coded, ticks, packet.duration or 0, not packet.is_discard, problem, packet.is_keyframe, begins)
     except FFmpegError as error:
         record_damage(damage, f"reading stopped: {reason_of(error)}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from foveate.cuda.decode.bits import Bits
+
 _HIGH: Final = {100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135}
 """Values of profile_idc with which a set tells of chroma, depths and scaling."""
 _INTRA: Final = {44, 86, 100, 110, 122, 244}
@@ -34,39 +36,17 @@ class Sequence:
         return bool(left or top)
 
 
-class _Bits:
-    """The bits of a unit's content, one after the other. Raises IndexError behind the last."""
-
-    def __init__(self, content: bytes) -> None:
-        data = content.replace(b"\0\0\3", b"\0\0")  # 7.4.1: what only keeps start codes out
-        self._value, self._left = int.from_bytes(data, "big"), 8 * len(data)
-
-    def take(self, count: int) -> int:
-        """An unsigned number of so many bits."""
-        self._left -= count
-        if self._left < 0:
-            raise IndexError
-        return self._value >> self._left & (1 << count) - 1
-
-    def unsigned(self) -> int:
-        """An unsigned Exp-Golomb number (9.1)."""
-        zeros = 0
-        while not self.take(1):
-            zeros += 1
-        return (1 << zeros) - 1 + self.take(zeros)
-
-    def signed(self) -> int:
-        """A signed one (9.1.1)."""
-        coded = self.unsigned()
-        return (coded + 1) // 2 if coded & 1 else -(coded // 2)
-
-
 def sequence_of(codec: str, unit: bytes) -> Sequence | None:
     """What a sequence parameter set tells; ``codec`` is "h264" or "hevc". None for one that is cut."""
     try:
-        return _h264(_Bits(unit[1:])) if codec == "h264" else _hevc(_Bits(unit[2:]))
+        return _h264(_content(unit[1:])) if codec == "h264" else _hevc(_content(unit[2:]))
     except IndexError:
         return None
+
+
+def _content(data: bytes) -> Bits:
+    """Without the bytes that only keep start codes out (7.4.1)."""
+    return Bits(data.replace(b"\0\0\3", b"\0\0"))
 
 
 def crops_at_start(codec: str, unit: bytes) -> bool:
@@ -75,7 +55,7 @@ def crops_at_start(codec: str, unit: bytes) -> bool:
     return sequence is not None and sequence.crops_at_start
 
 
-def _h264(bits: _Bits) -> Sequence:
+def _h264(bits: Bits) -> Sequence:
     profile, constraints = bits.take(8), bits.take(8)
     bits.take(8)
     bits.unsigned()
@@ -95,7 +75,7 @@ def _h264(bits: _Bits) -> Sequence:
     )
 
 
-def _chroma_and_depth(bits: _Bits) -> tuple[int, int]:
+def _chroma_and_depth(bits: Bits) -> tuple[int, int]:
     chroma = bits.unsigned()
     bits.take(int(chroma == 3))
     depth = bits.unsigned() + 8
@@ -108,7 +88,7 @@ def _chroma_and_depth(bits: _Bits) -> tuple[int, int]:
     return chroma, depth
 
 
-def _skip_scaling_list(bits: _Bits, size: int) -> None:
+def _skip_scaling_list(bits: Bits, size: int) -> None:
     """7.3.2.1.1.1: it ends early where the next scale would be 0."""
     last = following = 8
     for _ in range(size):
@@ -117,7 +97,7 @@ def _skip_scaling_list(bits: _Bits, size: int) -> None:
         last = following or last
 
 
-def _skip_order(bits: _Bits) -> int:
+def _skip_order(bits: Bits) -> int:
     """Returns pic_order_cnt_type; 2 means that pictures are shown as they are decoded (8.2.1.3)."""
     order = bits.unsigned()
     if order == 0:
@@ -131,13 +111,13 @@ def _skip_order(bits: _Bits) -> int:
     return order
 
 
-def _cropping(bits: _Bits) -> tuple[int, int, int, int]:
+def _cropping(bits: Bits) -> tuple[int, int, int, int]:
     if not bits.take(1):
         return 0, 0, 0, 0
     return bits.unsigned(), bits.unsigned(), bits.unsigned(), bits.unsigned()
 
 
-def _told_reordering(bits: _Bits) -> bool:
+def _told_reordering(bits: Bits) -> bool:
     """E.1.1: max_num_reorder_frames, at the end of the video usability information; without it: True."""
     if not bits.take(1):
         return True
@@ -166,7 +146,7 @@ def _told_reordering(bits: _Bits) -> bool:
     return bits.unsigned() > 0
 
 
-def _skip_model(bits: _Bits) -> bool:
+def _skip_model(bits: Bits) -> bool:
     """E.1.2; whether it is there."""
     if not bits.take(1):
         return False
@@ -180,7 +160,7 @@ def _skip_model(bits: _Bits) -> bool:
     return True
 
 
-def _hevc(bits: _Bits) -> Sequence:
+def _hevc(bits: Bits) -> Sequence:
     bits.take(4)
     layers = bits.take(3)
     bits.take(1)

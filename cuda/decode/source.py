@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +16,7 @@ from av.video.frame import VideoFrame
 
 from foveate.cuda.decode.ahead import Ahead, KeyframeHeads, vouched
 from foveate.cuda.decode.geometry import CROPPED, TURNED, GeometryWatch
+from foveate.cuda.decode.keyframes import NOT_WHOLE, decoded_by_cpu
 from foveate.cuda.decode.nvdec import Nvdec, codec_problem
 from foveate.cuda.decode.packets import Coded, flush, packets, parameter_sets
 from foveate.cuda.decode.pictures import Picture
@@ -27,6 +29,7 @@ from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.clock import Stamped, Timed, timed
 from foveate.pipeline.sources.coded import codec_of
 from foveate.pipeline.sources.container import ContainerFeed
+from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.decoding import Feed, FrameDecoder, Packets, next_feed, record_damage
 from foveate.pipeline.sources.reading import PictureReader
 from foveate.pipeline.sources.sampling import sampling_of
@@ -107,12 +110,14 @@ class DeviceSource:
         self.damage = Damage()
         self._feed = feed
         self._colour = colour
+        self._colours: deque[tuple[int, Colour]] = deque()  # of later pictures, from such a timestamp on
         self._numerator, self._denominator = feed.time_base.as_integer_ratio()
         self._settings, self._gpu = settings, gpu
         self._first = round(Fraction(info.start) / feed.time_base)  # ticks; the hardware may show earlier ones, badly
         self._origin: int | None = None  # the first timestamp, in ticks
         self._durations: dict[int, int] = {}  # ticks, of packets whose pictures have not come out yet, by timestamp
-        self._reached: int | None = None  # time of the last picture that came packet by packet, in ticks
+        self._received = 0  # pictures that came packet by packet from one feed
+        self._reached: int | None = None  # time of the last of them, in ticks
         self._beyond: Coded | None = None  # a packet that the hardware cannot decode rightly
         self._dropped: set[int] = set()  # timestamps of pictures that are decoded but not to be shown
         self._decoded = self._decode()
@@ -196,6 +201,8 @@ class DeviceSource:
         picture = timed_picture.item
         if isinstance(picture, HostPicture):
             return self._reader.frame(picture.frame, index, timed_picture.time, timed_picture.jumped)
+        while self._colours and self._colours[0][0] <= picture.pts:
+            _, self._colour = self._colours.popleft()
         return DeviceFrame(
             index,
             timed_picture.time,
@@ -258,7 +265,7 @@ class DeviceSource:
         with closing(Ahead(device, self._feed)) as decoder, closing(KeyframeHeads(self._feed)) as heads:
             picture: Decoded
             for picture in decoder:
-                if heads.problem(received + 1) is not None:
+                if heads.ends(received + 1):
                     break
                 received += 1
                 reached = picture.pts
@@ -289,25 +296,37 @@ class DeviceSource:
 
     def _by_hardware(self, device: Device, feed: Packets) -> Generator[Picture, None, int]:
         """The same, up to a packet that the hardware cannot decode rightly, which is then ``_beyond``."""
-        decoder = Nvdec(device, codec_of(feed.decoder.name))
+        codec = codec_of(feed.decoder.name)
+        decoder = Nvdec(device, codec)
         self._beyond = self._reached = None
-        sent = received = 0
+        sent, self._received = 0, 0
         try:
             for coded in packets(feed, self.damage):
-                if coded.problem is not None:
-                    self._beyond = coded
+                problem = coded.problem
+                if coded.begins is not None and problem is None:
+                    problem = self._another_format(codec, coded.begins, coded.ticks)
+                if problem is not None:
+                    self._beyond = coded._replace(problem=problem)
                     break
+                if coded.begins is not None:
+                    yield from self._through(decoder, flush())
+                    decoder.close()
+                    decoder = Nvdec(device, codec)
                 sent += coded.keyframe or sent > 0
                 self._note(coded)
-                for picture in self._through(decoder, coded.data):
-                    received, self._reached = received + 1, picture.pts
-                    yield picture
-            for picture in self._through(decoder, flush()):
-                received, self._reached = received + 1, picture.pts
-                yield picture
+                yield from self._through(decoder, coded.data)
+            yield from self._through(decoder, flush())
         finally:
             decoder.close()
-        return sent - received
+        return sent - self._received
+
+    def _another_format(self, codec: str, keyframe: bytes, ticks: int) -> str | None:
+        """Note the colour of what begins at a keyframe. Returns why the hardware does not decode it; None: it does."""
+        sample = decoded_by_cpu(codec, keyframe)
+        if sample is None:
+            return NOT_WHOLE
+        self._colours.append((ticks, PictureReader("", AS_DECODED).read(sample).colour))
+        return codec_problem(codec, sample.format.name, sample.width, sample.height, self._gpu)
 
     def _warn(self, coded: Coded) -> float:
         """Say that the hardware's part ends at a packet; its time in seconds."""
@@ -337,7 +356,9 @@ class DeviceSource:
 
     def _through(self, decoder: Nvdec, packet: Any) -> Iterator[Picture]:
         try:
-            yield from decoder.decode(packet)
+            for picture in decoder.decode(packet):
+                self._received, self._reached = self._received + 1, picture.pts
+                yield picture
         except RuntimeError as error:  # PyNvVideoCodec's errors
             record_damage(self.damage, f"a picture could not be decoded: {str(error).splitlines()[0]}")
 

@@ -28,6 +28,7 @@ from foveate.pipeline.frames import Colour, Damage
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.container import ContainerFeed
+from tests.cuda.test_formats import LARGE, PICTURES, joined, piece
 
 FRAMES = 30
 WIDTH, HEIGHT = 96, 64
@@ -234,6 +235,24 @@ def test_where_it_ends_early_decoding_goes_on_packet_by_packet(card: Card, clip:
     assert min(card.by_packet) <= times(clip)[stops_after]
     if stops_after > 10:  # from the last keyframe on, not from the beginning
         assert len(card.by_packet) < FRAMES - 5
+
+
+@pytest.mark.parametrize("name", ["joined.mp4", "joined.ts"])
+@pytest.mark.parametrize(("problem", "made"), [(None, 2), ("too large", 1)])
+def test_pictures_of_another_size_come_from_another_decoder_or_from_the_cpu(
+    card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, problem: str | None, made: int
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(under_test, "codec_problem", lambda *format_: asked.append(format_) or problem)
+    parts = [piece(tmp_path / "1.ts", "h264", (WIDTH, HEIGHT)), piece(tmp_path / "2.ts", "h264", LARGE)]
+    path = joined(tmp_path / name, parts)
+    found, source = decoded(path, card)
+    assert found == pytest.approx([index / 25 for index in range(2 * PICTURES)])
+    assert asked == [("h264", "yuv420p", *LARGE, 0)]
+    assert card.made == made + (name == "joined.mp4")
+    later = times(path)[PICTURES]
+    assert sum(pts >= later for pts in card.by_packet) == PICTURES * (made - 1)
+    assert source.damage.frames == 0
 
 
 def test_pictures_that_never_come_out_are_damage(card: Card, clip: Path) -> None:
