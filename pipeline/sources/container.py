@@ -35,6 +35,7 @@ from foveate.pipeline.sources.truncation import missing_bytes
 _NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
 _SPLICED = 0x200  # AVFMT_TS_DISCONT: MPEG-TS, MPEG-PS and Ogg
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
+_BACK = (0, 1, 10, 100, 1_000, 1_000_000)  # seconds before a time, in which its keyframe is looked for
 _MANY = 1 << 30  # pictures; a count as high is no count: AVI written to a pipe has it
 INDEXED = {"mov,mp4,m4a,3gp,3g2,mj2"}  # whose index has the position of every packet, unless fragmented
 CROPPING = INDEXED | {"matroska,webm"}  # that may declare a cropping
@@ -179,17 +180,30 @@ class ContainerFeed:
             return None
 
     def tail(self, ticks: int) -> Feed | None:
-        """The same file once more, from the last keyframe before a time on; None if it cannot be sought."""
+        """The same file once more, from a keyframe at or before a time on; None if it cannot be sought."""
         feed = self.again()
         if feed is None:
             return None
         feed.stream.thread_type = "SLICE"
         try:
-            feed._container.seek(ticks, stream=feed.stream)
+            feed._seek_keyframe(ticks)
         except FFmpegError:
             feed.close()
             return None
         return feed
+
+    def _seek_keyframe(self, ticks: int) -> None:
+        """Go to a keyframe at or before a time. Raises FFmpegError.
+
+        Containers without an index, such as MPEG-TS, are sought by decoding times, and between keyframes too.
+        """
+        for back in _BACK:
+            target = ticks - round(back / self.time_base)
+            self._container.seek(target, stream=self.stream)
+            first = next((packet for packet in self.packets() if packet.is_keyframe), None)
+            if first is not None and first.pts is not None and first.pts <= ticks:
+                break
+        self._container.seek(target, stream=self.stream)
 
     def packets_from(self, ticks: int, begins: Begins) -> tuple[int, Iterator[Packet[VideoStream]]]:
         """Packets from the last keyframe before a time on, and how many pictures come before it.

@@ -19,6 +19,7 @@ from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import FrameDecoder
 from foveate.pipeline.sources.truncation import missing_bytes
+from tests.pipeline.made_sources import ffmpeg
 
 
 def read(path: Path) -> tuple[list[Frame], Damage]:
@@ -206,3 +207,22 @@ def test_whatever_is_broken_the_times_stay_in_order_and_only_source_errors_rise(
     except SourceError:
         return
     assert all(b.time > a.time for a, b in pairwise(frames))
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts", "a.mpg"])
+def test_a_tail_holds_all_pictures_from_a_time_on(tmp_path: Path, name: str) -> None:
+    """Transport and program streams have no index, and FFmpeg seeks them by decoding times, to any packet."""
+    codec = "mpeg2video" if name == "a.mpg" else "libx264"
+    encode = ["-c:v", codec, "-g", "6", "-bf", "2", "-pix_fmt", "yuv420p"]
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=96x64:r=25", "-frames:v", "60", *encode, str(tmp_path / name))
+    whole = ContainerFeed(tmp_path / name, SourceSettings())
+    times = [packet.pts for packet in whole.packets() if packet.size and packet.pts is not None]
+    whole.close()
+    for ticks in times:
+        tail = whole.tail(ticks)
+        assert tail is not None
+        found = [(packet.pts or 0, packet.is_keyframe) for packet in tail.packets() if packet.size]
+        tail.close()
+        first = next(number for number, (_, is_keyframe) in enumerate(found) if is_keyframe)
+        assert found[first][0] <= ticks
+        assert {pts for pts in times if pts >= ticks} <= {pts for pts, _ in found[first:]}
