@@ -111,8 +111,8 @@ def test_settings_that_differ_stand_out(tmp_path: Path) -> None:
 
 def test_what_was_asked_and_when(tmp_path: Path) -> None:
     page = written(tmp_path / "a.html", [1], header(query=["red", "-<b>"]))
-    assert page.after("What was asked") == "red, -<b>"
-    assert written(tmp_path / "b.html", [1]).after("What was asked") == "Nothing in particular."
+    assert page.after("Query") == "red, -<b>"
+    assert written(tmp_path / "b.html", [1]).after("Query") == "None."
     figures = Figures()
     figures.add(selection(64, 48, []), np.inf)
     figures.add(selection(64, 48, [], index=1, time=1.5, extras={"query": ["blue"]}), 30.0)

@@ -7,8 +7,8 @@ const FIGURES = [
   ["Tokens per second", (s) => Math.round(s.tokens_per_second).toLocaleString("en")],
   ["Latency, p50", (s) => milliseconds(s.latency_p50)],
   ["Latency, p99", (s) => milliseconds(s.latency_p99)],
-  ["Changed", (s) => (s.changed === null ? "–" : `${(100 * s.changed).toFixed(0)} %`)],
-  ["Tokens ahead", (s) => (s.debt === null ? "–" : s.debt.toLocaleString("en"))],
+  ["Tiles changed", (s) => (s.changed === null ? "–" : `${(100 * s.changed).toFixed(0)} %`)],
+  ["Tokens ahead of the average", (s) => s.debt?.toLocaleString("en")], // with a budget on average
   ["Received", (s) => s.received.toLocaleString("en")],
   ["Dropped", (s) => s.dropped.toLocaleString("en")],
   ["Skipped", (s) => s.skipped.toLocaleString("en")],
@@ -134,10 +134,15 @@ function namesOf(sources) {
   return names.map((name) => name.slice(shared.length) || name);
 }
 
+function figuresOf(source) {
+  const known = FIGURES.map(([name, value]) => [name, value(source)]).filter(([, text]) => text !== undefined);
+  return known.flatMap(([name, text]) => [element("dt", name), element("dd", text)]);
+}
+
 function showOne(source) {
   tell(source.state, `${source.name}: ${source.state}${source.reason ? ` – ${source.reason}` : ""}`);
   veil(source.paused ? "Paused." : source.state === "streaming" ? "" : `No new pictures: ${source.state}.`);
-  find("figures").replaceChildren(...FIGURES.flatMap(([name, value]) => [element("dt", name), element("dd", value(source))]));
+  find("figures").replaceChildren(...figuresOf(source));
   const pause = find("pause");
   pause.setAttribute("aria-pressed", String(source.paused));
   pause.textContent = source.paused ? "Resume" : "Pause";

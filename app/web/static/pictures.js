@@ -92,6 +92,7 @@ function draw() {
   const scale = bitmap.width / record.source_width;
   pen.globalAlpha = 1;
   pen.drawImage(bitmap, 0, 0);
+  if (find("show-tokens").checked) dimRest(record, bitmap, scale);
   if (find("show-heat").checked) drawHeat(record, scale);
   if (find("show-tokens").checked) drawTokens(record, scale);
   if (gaze) drawGaze(scale);
@@ -118,6 +119,20 @@ function explain(record) {
     item.append(chip, `${16 * 2 ** lod} px: ${count}`);
     return item;
   }));
+}
+
+// Where there is no token, the picture is dark, as in the overlay.
+function dimRest(record, bitmap, scale) {
+  pen.fillStyle = "#0009";
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  record.x.forEach((x, i) => {
+    const side = 16 * 2 ** record.lod[i];
+    const left = Math.max(0, Math.round((x - side / 2) * scale));
+    const top = Math.max(0, Math.round((record.y[i] - side / 2) * scale));
+    const width = Math.min(canvas.width - left, Math.round(side * scale));
+    const height = Math.min(canvas.height - top, Math.round(side * scale));
+    if (width > 0 && height > 0) pen.drawImage(bitmap, left, top, width, height, left, top, width, height);
+  });
 }
 
 function drawTokens(record, scale) {

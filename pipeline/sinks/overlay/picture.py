@@ -52,10 +52,10 @@ class OverlayPicture:
         legend = canvas[layout.legend.slices]
         draw_legend(legend, selection, self._budget, self._query.of(selection), self._scale.top, layout.font)
         for panel, caption in (
-            (layout.picture, "tokens"),
+            (layout.picture, "tokens (dim: coarse, dark: none)"),
             (layout.score, "score"),
             (layout.reader, f"what the model sees: PSNR {in_decibels(seen.psnr)}"),
-            (layout.history, "tokens of each frame (bars), PSNR (line), keyframes (red)"),
+            (layout.history, "tokens (bars), PSNR (line), keyframes (red)"),
         ):
             draw_caption(canvas[panel.caption.slices], caption, layout.font)
         self._panels(canvas, frame, selection, seen.picture)

@@ -73,7 +73,7 @@ def _clip(figures: Figures, shown: int) -> str:
 def _charts(figures: Figures) -> str:
     lines = (
         ("Tokens of each frame", figures.tokens, max(figures.tokens, default=1), "{:.0f}"),
-        ("PSNR of what the model sees, in dB; 100 where that is the frame", figures.psnr, None, "{:.1f}"),
+        ("PSNR of what the model sees, in dB (100: identical to the frame)", figures.psnr, None, "{:.1f}"),
         ("Share of 32x32 tiles that changed", figures.changed, 1.0, "{:.0%}"),
         *([("Debt: tokens ahead of the average", figures.debt, None, "{:.0f}")] if figures.debt else []),
     )
@@ -107,7 +107,7 @@ def _thinned(times: NDArray[np.float64], values: NDArray[np.float64]) -> Iterato
 
 def _asked(config: Mapping[str, Any], figures: Figures) -> str:
     asked = [*config.get("query", ()), *(f"picture {name}" for name in config.get("query_image", ()))]
-    lines = [", ".join(asked) or "Nothing in particular."]
+    lines = [", ".join(asked) or "None."]
     lines += [f"from {time:.3f} s on: {', '.join(query) or 'nothing'}" for time, query in figures.queries if time > 0]
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
