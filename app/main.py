@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -42,6 +44,8 @@ foveate COMMAND --help: all options of a command. foveate --version: the version
 Exit codes: 0 done, also when the reader of standard output went away; 1 the source could not
 be read or the run failed; 2 bad arguments or configuration; 3 finished, but the source was
 damaged; 130 interrupted, 143 terminated, 129 the terminal was closed."""
+
+_WITHOUT_PROCESSES = re.compile(r"(^| )(-h|--help|--ray|--workers[ =]0+)(?=[ =]|$)")  # of ``foveate corpus``
 
 
 def entry() -> None:
@@ -128,7 +132,8 @@ def _live(arguments: Sequence[str], console: Console) -> int:
 def _corpus(arguments: Sequence[str], console: Console) -> int:
     from foveate.pipeline.corpus.fork_server import ForkServer
 
-    with ForkServer() as server:  # imports what workers need, while this process imports what the command needs
+    # It imports what workers need, while this process imports what the command needs.
+    with ForkServer() if _will_fork(arguments) else nullcontext() as server:
         from foveate.app.corpus.arguments import corpus_arguments
 
         parsed = corpus_arguments(arguments, console)
@@ -136,6 +141,12 @@ def _corpus(arguments: Sequence[str], console: Console) -> int:
         from foveate.app.corpus.command import corpus
 
         return corpus(parsed, console, server)
+
+
+def _will_fork(arguments: Sequence[str]) -> bool:
+    """Whether the work seems to be for processes of this machine, as far as can be told without parsing."""
+    flags = " ".join(arguments)
+    return re.search(r"(^| )--out\b", flags) is not None and _WITHOUT_PROCESSES.search(flags) is None
 
 
 def _ask(arguments: Sequence[str], console: Console) -> int:

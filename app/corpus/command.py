@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from foveate.app.console import Console
 from foveate.app.corpus.arguments import CorpusArguments
@@ -14,7 +15,10 @@ from foveate.pipeline.corpus.build import build
 from foveate.pipeline.corpus.fork_server import ForkServer
 from foveate.pipeline.corpus.inputs import expand
 from foveate.pipeline.corpus.jobs import Outcome
+from foveate.pipeline.corpus.ledger import FAILURES
 from foveate.pipeline.exits import Exit
+
+_LISTED: Final = 100  # videos that failed, one a line; of more, a file says it
 
 
 @dataclass(slots=True)
@@ -54,10 +58,10 @@ class Account:
         return [f"{self.done} jobs done, {self.failed} failed{before}", rate]
 
 
-def corpus(arguments: CorpusArguments, console: Console, server: ForkServer) -> int:
+def corpus(arguments: CorpusArguments, console: Console, server: ForkServer | None = None) -> int:
     """Do what is missing of the corpus. Returns the exit code: 1 where a job of the whole corpus has failed.
 
-    ``server`` forks workers, if any.
+    ``server`` was started before, to fork workers; without one, it is started where processes do the work.
 
     Raises SourceError, SettingsError, EngineError and SinkError.
     """
@@ -75,14 +79,16 @@ def corpus(arguments: CorpusArguments, console: Console, server: ForkServer) -> 
     if not arguments.quiet:
         for line in (*account.summary, f"wrote {arguments.task.store}"):
             console.say(line)
-    return _conclude(account, failures, console)
+    return _conclude(account, failures, arguments.task.store, console)
 
 
-def _conclude(account: Account, failures: Sequence[Outcome], console: Console) -> int:
+def _conclude(account: Account, failures: Sequence[Outcome], store: str, console: Console) -> int:
     for lost in account.damaged.values():
         console.warn(lost)
-    for outcome in failures:
+    for outcome in failures[:_LISTED]:
         console.error(outcome.reason)
+    if len(failures) > _LISTED:
+        console.error(f"{len(failures) - _LISTED:,} more failed; {store}/{FAILURES} lists all of them")
     if failures:
         return Exit.FAILED
     return Exit.DAMAGED if account.damaged else Exit.DONE

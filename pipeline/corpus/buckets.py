@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import PurePosixPath
 from typing import IO, Any, Final
 
-from foveate.pipeline.corpus.names import Found
 from foveate.pipeline.errors import SettingsError, SourceError, one_line
 from foveate.pipeline.extras import install_command
 from foveate.pipeline.sources.address import shown
@@ -20,7 +17,6 @@ _ANSWERS: Final = 20  # seconds that it may be silent
 _ANSWERS_FIRST: Final = 4  # the same for the very first question
 _ATTEMPTS: Final = 2
 _MISSING: Final = {"s3": "s3fs", "s3a": "s3fs"}  # schemes and the package of the extra that speaks them
-_PATTERN: Final = re.compile(r"[*?[]")
 
 
 def file_system(address: str, first: bool = False) -> tuple[Any, str]:
@@ -58,33 +54,6 @@ def _options(first: bool) -> dict[str, Any]:
     silence, attempts = (_ANSWERS_FIRST, 1) if first else (_ANSWERS, _ATTEMPTS)
     limits = {"connect_timeout": _CONNECTS, "read_timeout": silence, "retries": {"total_max_attempts": attempts}}
     return {"use_listings_cache": False, "config_kwargs": limits}
-
-
-def objects_at(address: str, suffixes: frozenset[str]) -> Found:
-    """An object, the objects that a pattern matches, or all below a path whose names end as ``suffixes`` say.
-
-    Raises SourceError where there is none, or it cannot be listed.
-    """
-    require_answer(address)
-    files, path = file_system(address)
-    begin = _PATTERN.search(path)
-    try:
-        held: dict[str, Any] = files.glob(path, detail=True) if begin else files.find(path, detail=True)
-    except (OSError, RuntimeError) as error:
-        raise SourceError(f"{shown(address)}: {reason_of(error)}") from error
-    wanted = {
-        str(files.unstrip_protocol(name)): int(about.get("size") or 0)
-        for name, about in held.items()
-        if about.get("type") != "directory" and (begin or name == path or _suffix(name) in suffixes)
-    }
-    if not wanted:
-        raise SourceError(f"{shown(address)}: there is no video there; check bucket and path")
-    root = path[: begin.start()].rpartition("/")[0] if begin else path.rpartition("/")[0] if path in held else path
-    return Found(str(files.unstrip_protocol(root)), tuple(wanted), tuple(wanted.values()))
-
-
-def _suffix(name: str) -> str:
-    return PurePosixPath(name).suffix.lower()
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class Follower(Protocol):
 def build(
     inputs: Sequence[Input], task: Task, manner: Manner, follow: Follower, server: ForkServer | None = None
 ) -> list[Outcome]:
-    """Do all jobs that are missing, and write the index. Returns the jobs of the whole corpus that failed.
+    """Do all jobs that are missing, and write the tables. Returns the jobs of the whole corpus that failed.
 
     ``server``: one that was started before, to save time; processes of this machine are forked by it.
 
@@ -66,10 +67,9 @@ def build(
         try:
             jobs = building.begin(shard_of(jobs_of(inputs, task.segment), *manner.shard))
             _work(jobs, building, executor, task, manner)
-            ledger.write_index()
+            return ledger.write_tables()
         finally:
             store.sweep()
-    return ledger.failures()
 
 
 class Building:
@@ -121,7 +121,7 @@ def _work(jobs: Sequence[Job], building: Building, executor: Executor | None, ta
     if executor is None:
         from foveate.pipeline.corpus.work import Workplace  # which imports all that a stream needs
 
-        _work_here(list(jobs), building, Workplace(task).attempt)
+        _work_here(deque(jobs), building, Workplace(task).attempt)
         return
     workers = executor.room() if manner.workers is None else manner.workers
     try:
@@ -130,7 +130,7 @@ def _work(jobs: Sequence[Job], building: Building, executor: Executor | None, ta
         raise EngineError(str(error)) from None
 
 
-def _work_here(jobs: list[Job], building: Building, attempt: Callable[[Job], Outcome]) -> None:
+def _work_here(jobs: deque[Job], building: Building, attempt: Callable[[Job], Outcome]) -> None:
     while jobs:
-        job = jobs.pop(0)
+        job = jobs.popleft()
         jobs += building.follow(job, attempt(job))

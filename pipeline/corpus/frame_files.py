@@ -7,7 +7,7 @@ import hashlib
 import io
 import logging
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any, Final, Protocol
 
 import numpy as np
@@ -27,22 +27,23 @@ _HEADER: Final = "__foveate__/header.json"  # readers of WebDataset pass over su
 
 
 class FrameFile:
-    """The sink of a job, which writes to an open file; counts frames, tokens and bytes, and their SHA-256."""
+    """The sink of a job, which writes to one file; counts frames, tokens and bytes, and their SHA-256."""
 
     needs_heat = False
     needs_query = False
 
-    def __init__(self, job: Job, task: Task, file: IO[bytes], name: str, first: int = 0) -> None:
-        """``name`` is the file's, for messages; frames before number ``first`` are passed over."""
+    def __init__(self, job: Job, task: Task, file: Callable[[], IO[bytes]], name: str, first: int = 0) -> None:
+        """``file`` opens the file, whose ``name`` is for messages; frames before number ``first`` are passed over."""
         self.needs_patches = task.kind == "webdataset"
         self._job, self._name, self._first = job, name, first
         self.frames = self.tokens = 0  # written so far
-        self._file = Hashed(file)
+        self._opens, self._file = file, Hashed()
         self._rows: Rows | None = None
 
     def open(self, header: Header) -> None:
         """See Sink."""
         first: dict[str, str | int] = {"video": self._job.video, "segment": self._job.segment or 0}
+        self._file.begin(self._opens())
         with self._reporting():
             if self.needs_patches:
                 self._rows = Samples(self._file, header, first, self._job.key)
@@ -132,9 +133,14 @@ class Samples:
 class Hashed(io.RawIOBase):
     """A file that is written from its beginning to its end, and the SHA-256 of that."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._count = file, 0
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._count = 0
         self.sha256 = hashlib.sha256()
+
+    def begin(self, file: IO[bytes]) -> None:
+        """Write to this file from here on."""
+        self._file = file
 
     def writable(self) -> bool:
         """It is."""
@@ -142,6 +148,7 @@ class Hashed(io.RawIOBase):
 
     def write(self, content: Any) -> int:
         """Append."""
+        assert self._file is not None, "there is no file to write to"
         self._file.write(content)
         self.sha256.update(content)
         length = memoryview(content).nbytes

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -38,28 +38,32 @@ def expand(sources: Iterable[str], buckets: bool = False) -> list[Input]:
 
     Raises SourceError for a folder or pattern without a file, and what cannot be listed.
     """
-    return input_names([found for source in sources for found in _found(source, buckets)])
+    typed = [line for source in sources for line in _typed(source)]
+    objects = _objects(typed) if buckets else {}
+    return input_names([objects.get(source) or _one(source) for source in typed])
 
 
-def _found(source: str, buckets: bool) -> Iterator[Found]:
-    if source.startswith(_LIST) and not exists(source):
-        for line in _lines(Path(source[1:])):
-            yield _one(line, buckets)
-    else:
-        yield _one(source, buckets)
+def _typed(source: str) -> Sequence[str]:
+    return _lines(Path(source[1:])) if source.startswith(_LIST) and not exists(source) else (source,)
 
 
-def _one(source: str, buckets: bool) -> Found:
+def _objects(sources: Sequence[str]) -> dict[str, Found]:
+    """Of those that lie in buckets, what they stand for."""
+    addresses = dict.fromkeys(each for each in sources if is_network(each) and scheme_of(each) not in SCHEMES)
+    if not addresses:
+        return {}
+    from foveate.pipeline.corpus.objects import objects_at
+
+    return objects_at(addresses, VIDEOS)
+
+
+def _one(source: str) -> Found:
     if not source:
         raise SourceError("the source's address is empty; give a file or a numbered pattern")
     path = local(source)
     if is_network(path):
-        if buckets and scheme_of(path) not in SCHEMES:
-            from foveate.pipeline.corpus.buckets import objects_at
-
-            return objects_at(path, VIDEOS)
         return Found(None, (path,))
-    if Path(path).is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - lists may be long
         return Found(path, tuple(_videos_in(path)))
     if _PATTERN.search(path) and not exists(path) and not local_files(path):
         return Found(_before_pattern(path), tuple(_matching(path)))

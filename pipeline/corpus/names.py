@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -46,8 +46,8 @@ def input_names(found: Sequence[Found]) -> list[Input]:
     for root, addresses, known in found:
         sizes.update(zip(addresses, known, strict=False))
         for address in addresses:
-            host, *_ = places[address] = _place(address)
-            begin = _place(address)[:-1] if root is None else _place(root)
+            host, *_ = place = places[address] = _place(address)
+            begin = place[:-1] if root is None else _place(root)
             roots[host] = _common(roots.get(host, begin), begin)
     named = {}
     for address, place in _once(places):
@@ -68,7 +68,12 @@ def _once(places: dict[str, Place]) -> Iterator[tuple[str, Place]]:
 
 def natural_order(name: str) -> list[list[tuple[int, int, str]]]:
     """A key by which clip2 comes before clip10: part by part of the path, numbers by their value."""
-    return [[_piece(text) for text in _DIGITS.split(part)] for part in name.split("/")]
+    return [_order_of(part) for part in name.split("/")]
+
+
+@lru_cache(4096)  # many names begin with the same folders
+def _order_of(part: str) -> list[tuple[int, int, str]]:
+    return [_piece(text) for text in _DIGITS.split(part)]
 
 
 def _piece(text: str) -> tuple[int, int, str]:
@@ -81,7 +86,8 @@ def _piece(text: str) -> tuple[int, int, str]:
 def _place(address: str) -> Place:
     """The parts of a path, behind the server's name, which is empty for files."""
     if not is_network(address):
-        return ("", *Path(os.path.abspath(address)).parts)  # noqa: PTH100 - without following links
+        below = os.path.abspath(address).strip("/")  # noqa: PTH100 - without following links
+        return ("", *below.split("/")) if below else ("",)
     parts = urlsplit(redact(address))
     path = [part for part in parts.path.split("/") if part not in _HERE]
     return (parts.netloc.rpartition("@")[2], *path)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping
-from typing import IO
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
 
 from foveate.pipeline.corpus.buckets import file_system, reason_of, require_answer
 from foveate.pipeline.errors import SinkError, SourceError
@@ -37,17 +38,24 @@ class ObjectStore:
             return bytes(self._files.cat_file(f"{self._root}/{name}"))
         return None
 
-    def read_all(self, folder: str) -> Mapping[str, bytes]:
-        """See Store."""
-        paths = self._paths(folder)
-        if not paths:
-            return {}
+    def read_all(self, folder: str, known: Callable[[], Mapping[str, bytes]]) -> Mapping[str, bytes]:
+        """See Store: an object whose listed digest is that of what is known of it is not fetched."""
+        listed = self._listed(folder)
+        thought = known() if listed else {}
+        held = {name: content for name, content in thought.items() if _holds(listed.get(name, {}), content)}
+        paths = {about["name"]: name for name, about in listed.items() if name not in held}
         with self._reporting(folder):
-            return {_last(path): bytes(held) for path, held in self._files.cat(paths).items()}
+            fetched = self._files.cat(list(paths), on_error="return") if paths else {}
+            for path, content in fetched.items():
+                if not isinstance(content, Exception):
+                    held[paths[path]] = bytes(content)
+                elif not isinstance(content, FileNotFoundError):  # else it was just removed
+                    raise content
+        return held
 
     def names(self, folder: str) -> set[str]:
         """See Store."""
-        return {_last(path) for path in self._paths(folder)}
+        return set(self._listed(folder))
 
     def write(self, name: str, content: bytes) -> None:
         """See Store."""
@@ -68,10 +76,12 @@ class ObjectStore:
         with self._reporting(name), contextlib.suppress(FileNotFoundError):
             self._files.rm_file(f"{self._root}/{name}")
 
-    def _paths(self, folder: str) -> list[str]:
+    def _listed(self, folder: str) -> dict[str, dict[str, Any]]:
+        """The objects of a folder by their names in it, as the bucket describes them."""
         with self._reporting(folder), contextlib.suppress(FileNotFoundError):
-            return [str(path) for path in self._files.ls(f"{self._root}/{folder}", detail=False) if _last(path)]
-        return []
+            held = self._files.ls(f"{self._root}/{folder}", detail=True)
+            return {_last(about["name"]): about for about in held if _last(about["name"])}
+        return {}
 
     @contextlib.contextmanager
     def _reporting(self, name: str) -> Iterator[None]:
@@ -79,6 +89,12 @@ class ObjectStore:
             yield
         except Exception as error:
             raise SinkError(f"{self._shown}/{name}: {reason_of(error)}") from error
+
+
+def _holds(about: dict[str, Any], content: bytes) -> bool:
+    """Whether an object is known to hold this: S3's ETag is the MD5 digest, unless a key of one's own encrypts it."""
+    digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    return about.get("size") == len(content) and str(about.get("ETag")).strip('"') == digest
 
 
 def _last(path: str) -> str:

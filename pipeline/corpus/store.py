@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import IO, Protocol
 
@@ -22,8 +22,11 @@ class Store(Protocol):
     def read(self, name: str) -> bytes | None:
         """What a file holds; None where there is none."""
 
-    def read_all(self, folder: str) -> Mapping[str, bytes]:
-        """What all files of a folder hold, by their names in it."""
+    def read_all(self, folder: str, known: Callable[[], Mapping[str, bytes]]) -> Mapping[str, bytes]:
+        """What all files of a folder hold, by their names in it.
+
+        ``known`` gives what some are thought to hold: where the store can tell that it is true, they are not read.
+        """
 
     def names(self, folder: str) -> set[str]:
         """The names of all files in a folder."""

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Final
 
 from foveate.pipeline.corpus.frame_files import FrameFile
@@ -76,7 +77,9 @@ class Workplace:
 
     def _written(self, source: str, job: Job, portion: Portion) -> Outcome:
         name = f"{FRAMES}/{job.key}{self._task.suffix}"
-        with self._store.whole(name) as file:
+        with contextlib.ExitStack() as kept:
+            # The file is opened with the sink: a video that cannot be opened leaves the store alone.
+            file = partial(kept.enter_context, self._store.whole(name))
             sink = FrameFile(job, self._task, file, f"{shown(self._task.store)}/{name}", portion.first)
             with open_stream(source, portion.settings, sinks=[sink], expect="file") as stream:
                 _LOG.debug("%s: opened", job.key)

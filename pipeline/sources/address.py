@@ -11,6 +11,7 @@ from foveate.pipeline.errors import SourceError
 _NUMBER = re.compile(r"%(?:0(\d+))?d")
 _SECRET = re.compile(r"(?i)([?&;/_][^=&;/?]*(?:pas|pw|psw|token|secret|key|auth|sig|credential)[^=&;/?]*=)[^&;#]*")
 _SCHEME = re.compile(r"\w\w:/+")  # its end; also with a single slash, as a path is written
+_NETWORK = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 _AUTHORITY_END = re.compile(r"[/?#]")
 
 _NAMES: dict[str, list[str]] = {}  # names to show for addresses of temporary files, the latest last
@@ -36,8 +37,10 @@ class Named:
 
 def shown(address: str) -> str:
     """The address as it may appear in a message, a file or a page: one line, without passwords."""
-    address = _NAMES.get(address, [address])[-1]
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in redact(address))
+    name = redact(_NAMES.get(address, [address])[-1])
+    if name.isprintable():
+        return name
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 def redact(address: str) -> str:
@@ -59,7 +62,7 @@ def redact(address: str) -> str:
 
 def is_network(address: str) -> bool:
     """True for rtsp://..., http://... and the like, but not for file://..., which is a path."""
-    return re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://", address, re.IGNORECASE) is not None
+    return _NETWORK.match(address) is not None
 
 
 def is_pattern(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import re
 import sys
@@ -14,6 +15,8 @@ from foveate.app.console import Console
 from foveate.app.corpus.arguments import corpus_arguments
 from foveate.app.corpus.progress import jobs_shown
 from foveate.app.main import main
+from foveate.pipeline.corpus.fork_server import ForkServer
+from foveate.pipeline.errors import EngineError
 from foveate.pipeline.exits import Exit
 from tests.pipeline.corpus_cases import contents
 
@@ -46,6 +49,58 @@ def test_what_failed_is_listed_every_time(capfd: pytest.CaptureFixture[str]) -> 
         (said,) = capfd.readouterr().err.splitlines()
         assert said.startswith("foveate: error: clips/text.mkv: ")
     assert len(list(Path("tokens/frames").iterdir())) == 2
+
+
+def test_of_very_many_that_failed_a_file_tells_the_rest(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("list.txt").write_text("".join(f"gone/{number}.mp4\n" for number in range(120)))
+    assert main(["corpus", "@list.txt", "--out", "tokens", "--workers", "0", "-q"]) == Exit.FAILED
+    *said, last = capfd.readouterr().err.splitlines()
+    assert [line.partition(": no such")[0] for line in said] == [
+        f"foveate: error: gone/{number}.mp4" for number in range(100)
+    ]
+    assert last == f"foveate: error: 20 more failed; {Path('tokens').absolute()}/failures.jsonl lists all of them"
+    lines = [json.loads(line) for line in Path("tokens/failures.jsonl").read_text().splitlines()]
+    assert [line["video"] for line in lines] == [f"{number}.mp4" for number in range(120)]
+    assert all("no such file" in line["reason"] for line in lines)
+
+
+def test_with_nothing_failed_any_more_the_list_is_gone() -> None:
+    command = ["corpus", "clips", "--out", "tokens", "--frames", "1", "--workers", "0", "-q"]
+    Path("clips/late.mp4").symlink_to("later.mp4")
+    assert main(command) == Exit.FAILED
+    assert Path("tokens/failures.jsonl").exists()
+    Path("clips/later.mp4").symlink_to(Path("clips/tree.mp4").absolute())
+    assert main([*command, "--retry"]) == Exit.DONE
+    assert not Path("tokens/failures.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "forks"),
+    [
+        (["clips", "--out", "tokens"], True),
+        (["clips", "--out=tokens", "--workers", "2"], True),
+        (["clips", "--out", "tokens", "--workers=10"], True),
+        (["clips", "--out", "tokens", "--help"], False),
+        (["-h"], False),
+        (["clips"], False),
+        (["clips", "--out", "tokens", "--workers", "0"], False),
+        (["clips", "--out", "tokens", "--workers=0"], False),
+        (["clips", "--out", "tokens", "--ray", "127.0.0.1:1"], False),
+        (["clips", "--out", "tokens", "--ray=local", "--ray-gpus", "0"], False),
+    ],
+)
+def test_processes_are_prepared_only_where_they_are_used(
+    arguments: list[str], forks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: ForkServer) -> None:
+        raise EngineError("started")
+
+    monkeypatch.setattr(ForkServer, "__init__", refuse)
+    monkeypatch.setattr("foveate.app.corpus.command.corpus", lambda *_: Exit.DONE)
+    said: list[str] = []
+    monkeypatch.setattr(Console, "error", lambda self, text: said.append(text))
+    main(["corpus", *arguments])
+    assert ("started" in said) == forks
 
 
 def test_a_live_source_is_refused(capfd: pytest.CaptureFixture[str]) -> None:

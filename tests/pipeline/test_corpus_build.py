@@ -6,7 +6,10 @@ import os
 import socket
 import subprocess
 import tarfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet
@@ -142,6 +145,45 @@ def test_shards_share_the_work(clips: Path, alone: dict[str, str], tmp_path: Pat
     counts = [made([clips / "good"], task, workers=0, shard=(number, 3))[0].jobs for number in (1, 2, 3)]
     assert counts == [7, 7, 6]
     assert contents(tmp_path) == alone
+
+
+def test_work_for_each_video_is_the_same_for_few_and_for_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of the file system: in a first run, where all fail, and in one with nothing to do."""
+    counts: Counter[str] = Counter()
+
+    def counted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any, **named: Any) -> Any:
+            counts[name] += 1
+            return call(*given, **named)
+
+        return counting
+
+    for name in ("stat", "listdir", "scandir", "replace", "fsync"):
+        monkeypatch.setattr(os, name, counted(name, getattr(os, name)))
+    first, second = [], []
+    for videos in (10, 20, 30):
+        task = Task(str(tmp_path / str(videos)), QUICK)
+        sources = [tmp_path / f"{number}.mp4" for number in range(videos)]
+        for runs in (first, second):
+            counts.clear()
+            _, failures = made(sources, task, workers=0)
+            assert len(failures) == videos
+            runs.append(Counter(counts))
+    for runs in (first, second):
+        assert runs[2] - runs[1] == runs[1] - runs[0]
+    more = first[1] - first[0]
+    assert more["replace"] == more["fsync"] == 10  # the record of each
+    assert (second[1] - second[0]).keys() <= {"stat"}
+
+
+def test_a_file_that_is_no_record_is_named(clips: Path, tmp_path: Path) -> None:
+    task = Task(str(tmp_path), QUICK)
+    made([clips / "good" / "00.mp4"], task, workers=0)
+    (tmp_path / "_done" / ".nfs0001").write_text("of a file system")
+    made([clips / "good" / "00.mp4"], task, workers=0)
+    (tmp_path / "_done" / "half.json").write_text('{"video":')
+    with pytest.raises(SinkError, match=r"_done/half\.json is no record of Foveate's; remove it"):
+        made([clips / "good" / "00.mp4"], task, workers=0)
 
 
 def test_what_failed_is_done_again_when_asked(clips: Path, tmp_path: Path) -> None:

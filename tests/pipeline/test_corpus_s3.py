@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from foveate.app.main import main
 from foveate.pipeline.corpus.inputs import expand
-from foveate.pipeline.corpus.jobs import Task
+from foveate.pipeline.corpus.jobs import Job, Outcome, Task, failed, segments_of
+from foveate.pipeline.corpus.ledger import FAILURES, INDEX, Ledger
 from foveate.pipeline.corpus.store import open_store
 from foveate.pipeline.errors import SettingsError, SinkError, SourceError
 from foveate.pipeline.exits import Exit
@@ -89,6 +91,83 @@ def test_one_object_and_a_pattern(bucket: Any, clips: Path) -> None:
     assert [each.name for each in expand(["s3://bucket/videos/0[12].mp4"], buckets=True)] == ["01.mp4", "02.mp4"]
     with pytest.raises(SourceError, match="there is no video there"):
         expand(["s3://bucket/nothing"], buckets=True)
+
+
+@pytest.fixture
+def requests(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often which call was made to the server."""
+    made: Counter[str] = Counter()
+    call = s3fs.S3FileSystem._call_s3
+
+    async def counted(self: Any, method: str, *more: Any, **named: Any) -> Any:
+        made[method] += 1
+        return await call(self, method, *more, **named)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", counted)
+    return made
+
+
+def test_a_run_with_nothing_to_do_makes_as_many_requests_for_many_videos_as_for_few(
+    bucket: Any, requests: Counter[str]
+) -> None:
+    counts = []
+    for videos in (3, 40):
+        task = Task(f"s3://bucket/{videos}", SETTINGS, segment=60.0)
+        ledger = Ledger(open_store(task.store))
+        for number in range(videos):
+            job = Job(f"{number}.mp4", f"/nowhere/{number}.mp4", "shown")
+            ledger.keep(Outcome(job.key, job.video, None, "done", segments=2))
+            for each in segments_of(job, 2):
+                ledger.keep(Outcome(each.key, each.video, each.segment, "done", frames=1))
+            lost = Job(f"lost/{number}.mp4", f"/nowhere/lost/{number}.mp4", "shown", measures=True)
+            ledger.keep(failed(lost, "it is lost"))
+        sources = [f"/nowhere/{folder}{number}.mp4" for folder in ("", "lost/") for number in range(videos)]
+        made(sources, task, workers=0)
+        tables = [bucket.cat_file(f"bucket/{videos}/{name}") for name in (INDEX, FAILURES)]
+        assert [content.count(b"\n") for content in tables] == [2 * videos, videos]
+        requests.clear()
+        progress, failures = made(sources, task, workers=0)
+        assert (progress.jobs, progress.over, len(failures)) == (0, 3 * videos, videos)
+        assert tables == [bucket.cat_file(f"bucket/{videos}/{name}") for name in (INDEX, FAILURES)]
+        counts.append(dict(requests))
+    assert counts[0] == counts[1]
+
+
+def test_a_record_that_has_changed_is_fetched(bucket: Any, requests: Counter[str]) -> None:
+    task = Task("s3://bucket/tokens", SETTINGS)
+    ledger = Ledger(open_store(task.store))
+    for number, frames, tables in ((1, 10, 0), (2, 20, 1), (2, 30, 1)):
+        job = Job(f"{number}.mp4", f"/nowhere/{number}.mp4", "shown")
+        ledger.keep(Outcome(job.key, job.video, None, "done", frames=frames))
+        requests.clear()
+        ledger.write_tables()
+        assert requests["get_object"] == tables + 1
+    lines = [json.loads(line) for line in bucket.cat_file("bucket/tokens/index.jsonl").splitlines()]
+    assert [(line["video"], line["frames"]) for line in lines] == [("1.mp4", 10), ("2.mp4", 30)]
+
+
+def test_a_list_of_objects_takes_few_requests(bucket: Any, requests: Counter[str], tmp_path: Path) -> None:
+    for number in range(60):
+        bucket.pipe_file(f"bucket/videos/{number}.mp4", b"x" * number)
+    counts = []
+    for videos in (20, 60):
+        requests.clear()
+        names = tmp_path / f"{videos}.txt"
+        names.write_text("".join(f"s3://bucket/videos/{number}.mp4\n" for number in range(videos)))
+        inputs = expand([f"@{names}"], buckets=True)
+        assert [(each.name, each.size) for each in inputs] == [(f"{number}.mp4", number) for number in range(videos)]
+        counts.append(dict(requests))
+    assert counts[0] == counts[1]
+
+
+def test_an_object_that_is_not_there_does_not_stop_the_others(bucket: Any, clips: Path, tmp_path: Path) -> None:
+    bucket.put_file(str(clips / "good" / "03.mp4"), "bucket/videos/03.mp4")
+    sources = ["s3://bucket/videos/03.mp4", *(f"s3://bucket/videos/gone{number}.mp4" for number in range(20))]
+    for some in (sources, sources[:3]):
+        progress, failures = made(some, Task(str(tmp_path / str(len(some))), SETTINGS), workers=0)
+        assert progress.jobs == len(some)
+        assert len(failures) == len(some) - 1
+        assert failures[0].reason.startswith("s3://bucket/videos/gone0.mp4: there is no such bucket or object")
 
 
 def test_an_output_that_fails_leaves_nothing(bucket: Any) -> None:
