@@ -88,8 +88,8 @@ class ChangeSettings(_Group):
     (cut_structure)."""
     cut_structure: float = Field(0.35, gt=0, le=1)
     """A scene cut also needs more than this distance between the structures of the two frames: half of 1 less their
-    correlation. Structure is how the quarters of each tile differ in brightness, whatever the light. At 1 there are no
-    cuts."""
+    correlation, and that neither resembles the other displaced, as in a fast pan. Structure is how the quarters of each
+    tile differ in brightness, whatever the light. At 1 there are no cuts."""
 
 
 class CacheSettings(_Group):

@@ -35,6 +35,8 @@ struct Change {
 };
 
 const int THREADS = 128;
+// Blocks on a multiprocessor: the rare search in cuts.cuh must not take the registers that they need.
+const int RESIDENT = 16;
 const int LEVELS = NOISE_LEVELS;
 const int BLOCK_PIXELS = BLOCK * BLOCK, BLOCK_WORDS = BLOCK_PIXELS / 4;
 
@@ -196,7 +198,7 @@ __device__ void decide(const Change& p, const FrameInput& in, int tiles)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) change(Change p)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) change(Change p)
 {
     __shared__ u32 halves[THREADS / 32][2];  // sums over the upper or lower halves of the tile's cells
     __shared__ bool last;

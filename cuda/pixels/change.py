@@ -12,9 +12,9 @@ from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import DeviceArray, Memory
 from foveate.cuda.driver.program import Program
 from foveate.cuda.state import PixelState
-from foveate.pipeline.cpu.cuts import least_energy, least_likeness
+from foveate.pipeline.cpu.cuts import PLAIN_ENERGY, least_energy, least_likeness, least_likeness_displaced
 from foveate.pipeline.cpu.noise import MOST
-from foveate.pipeline.geometry import TILE, Geometry
+from foveate.pipeline.geometry import CELLS_PER_TILE, TILE, Geometry
 from foveate.pipeline.settings import ChangeSettings
 from foveate.pipeline.spec.change import BLOCK, NOISE_LEVELS
 
@@ -28,6 +28,7 @@ class CutArrays(NamedTuple):
     state: DeviceArray  # int32[2]
     cells: DeviceArray  # uint32[tiles, 4]
     shown: DeviceArray  # uint32[tiles, 4]
+    profiles: DeviceArray  # int32[2 (rows + columns)] of cells
 
 
 class Change:
@@ -87,15 +88,20 @@ class Change:
 
 def cut_arrays(memory: Memory, geometry: Geometry, stream: Stream) -> CutArrays:
     """Allocate on ``stream``. Raises EngineError where the card is full."""
+    cells = sum(geometry.tiles) * CELLS_PER_TILE
     return CutArrays(
         memory.array("scene cuts", (2,), np.int32, stream),
         memory.array("structure", (*geometry.tiles, 4), np.uint32, stream),
         memory.array("structure shown last", (*geometry.tiles, 4), np.uint32, stream),
+        memory.array("profiles", (2 * cells,), np.int32, stream),
     )
 
 
 def _cuts(arrays: CutArrays, geometry: Geometry, settings: ChangeSettings) -> tuple[object, ...]:
     """The struct Cuts."""
     rows, columns = geometry.tiles
-    energy = least_energy((geometry.height // TILE) * (geometry.width // TILE))
-    return (*arrays, energy, least_likeness(settings), math.ceil(settings.cut_share * rows * columns))
+    whole = geometry.height // TILE, geometry.width // TILE
+    energies = PLAIN_ENERGY, least_energy(whole[0] * whole[1])
+    alike = least_likeness(settings), least_likeness_displaced(settings)
+    share = math.ceil(settings.cut_share * rows * columns)
+    return (*arrays, *energies, *alike, share, columns, *(tiles * CELLS_PER_TILE for tiles in whole))

@@ -1,4 +1,5 @@
-/* Scene cuts: the structure of a picture, the coarsest detail of its tiles, and products of two structures.
+/* Scene cuts: sums over the cells of a picture, and products of the structures of two pictures. The structure is the
+   Haar details of 2x2 cells: what the left ones exceed the right ones by, the upper the lower, one diagonal the other.
 
    Sums are whole numbers, so the answer is exact. */
 
@@ -34,25 +35,53 @@ static inline int32_t cell_sum(const uint8_t *samples, int64_t stride)
 
 #endif
 
-/* ``details`` int32[tiles, 3]: of each tile that lies wholly in the picture, row by row, what its left cells exceed the
-   right ones by, the upper the lower ones, and one diagonal the other: sums over the cells' samples. */
-EXPORT void structure(const Plane *luma, int32_t *details)
+/* ``sums`` uint16[rows][columns], row by row: over the samples of each cell of the tiles that lie wholly in the
+   picture. */
+EXPORT void cell_sums(const Plane *luma, uint16_t *sums)
 {
-    for (int32_t top = 0; top + TILE <= luma->height; top += TILE)
-        for (int32_t left = 0; left + TILE <= luma->width; left += TILE, details += 3) {
-            const uint8_t *upper = luma->samples + top * luma->stride + left, *lower = upper + SIDE * luma->stride;
-            int32_t a = cell_sum(upper, luma->stride), b = cell_sum(upper + SIDE, luma->stride),
-                    c = cell_sum(lower, luma->stride), d = cell_sum(lower + SIDE, luma->stride);
-            details[0] = a - b + c - d;
-            details[1] = a + b - c - d;
-            details[2] = a - b - c + d;
-        }
+    for (int32_t top = 0, rows = luma->height / TILE * TILE; top < rows; top += SIDE)
+        for (int32_t left = 0, columns = luma->width / TILE * TILE; left < columns; left += SIDE)
+            *sums++ = (uint16_t)cell_sum(luma->samples + top * luma->stride + left, luma->stride);
 }
 
-/* Sum of the products of two structures of ``count`` numbers each. */
-EXPORT int64_t structures_product(const int32_t *one, const int32_t *other, int32_t count)
+typedef struct {
+    int32_t left, upper, diagonal;
+} Details;
+
+/* Of 2x2 cells, in a row and the one below. */
+static inline Details details(const uint16_t *upper, const uint16_t *lower)
 {
-    int64_t sum = 0;
-    for (int32_t i = 0; i < count; i++) sum += (int64_t)one[i] * other[i];
-    return sum;
+    int32_t a = upper[0], b = upper[1], c = lower[0], d = lower[1];
+    return (Details){a - b + c - d, a + b - c - d, a - b - c + d};
+}
+
+static inline int64_t product(Details one, Details other)
+{
+    return (int64_t)one.left * other.left + (int64_t)one.upper * other.upper + (int64_t)one.diagonal * other.diagonal;
+}
+
+static inline void add_row(const uint16_t *one, const uint16_t *other, int32_t columns, int32_t count, int32_t step,
+                           int64_t products[3])
+{
+    for (int32_t i = 0; i < count; i += step) {
+        Details now = details(one + i, one + i + columns), held = details(other + i, other + i + columns);
+        products[0] += product(now, now);
+        products[1] += product(held, held);
+        products[2] += product(now, held);
+    }
+}
+
+/* Products of the structures of two pictures of ``rows`` x ``columns`` cells: of the first with itself, of the other
+   with itself, and of both; summed over the 2x2 cells at every ``step``-th row and column, 1 or 2, of the first, beside
+   those of the other that lie ``down`` cells above and ``right`` cells to the left of them. */
+EXPORT void structure_products(const uint16_t *one, const uint16_t *other, int32_t rows, int32_t columns, int32_t step,
+                               int32_t down, int32_t right, int64_t products[3])
+{
+    int32_t left = greatest(right, 0), count = columns - 1 + least(right, 0) - left;
+    products[0] = products[1] = products[2] = 0;
+    for (int32_t y = greatest(down, 0); y < rows - 1 + least(down, 0); y += step) {
+        const uint16_t *now = one + y * columns + left, *held = other + (y - down) * columns + left - right;
+        if (step == 1) add_row(now, held, columns, count, 1, products);
+        else add_row(now, held, columns, count, 2, products);
+    }
 }

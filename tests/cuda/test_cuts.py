@@ -10,14 +10,14 @@ from foveate.cuda.driver.device import Stream
 from foveate.cuda.state import KEYFRAMES
 from foveate.pipeline.cpu.upload import upload
 from foveate.pipeline.frames import Colour, Frame, Plane
-from foveate.pipeline.native.cuts import structure
+from foveate.pipeline.native.cuts import cell_sums
 from foveate.pipeline.settings import ChangeSettings, Settings
 
 pytestmark = pytest.mark.gpu
 
 Make = Callable[..., Any]
 SIZES = [(31, 300), (33, 64), (97, 131), (200, 268), (1080, 1920)]
-EVENTS = ("still", "cut", "light", "black", "white", "part", "mirror", "faint")
+EVENTS = ("still", "cut", "light", "black", "white", "part", "mirror", "faint", "pan")
 
 
 def picture(rng: np.random.Generator, height: int, width: int) -> Plane:
@@ -34,6 +34,9 @@ def after(luma: Plane, scene: Plane, event: str, rng: np.random.Generator) -> Pl
         return np.full_like(luma, 16 if event == "black" else 235)
     if event == "light":
         return np.clip(scene * rng.uniform(0.3, 2), 0, 255).astype(np.uint8)
+    if event == "pan":  # some farther than is looked for
+        most = luma.shape[0] // 3, luma.shape[1] // 3
+        return np.roll(luma, [int(rng.integers(-by, by + 1)) * int(rng.integers(0, 2)) for by in most], (0, 1))
     if event == "faint":
         return np.asarray(16 + scene // 40, np.uint8)
     if event == "part":
@@ -84,8 +87,23 @@ def test_a_known_cut_a_flash_and_black_frames(feeder: Make, stream: Stream) -> N
     assert cuts == [4, 10]
 
 
+@pytest.mark.parametrize("step", [(0, 47), (0, -59), (43, 0), (35, -50)], ids=str)
+def test_a_fast_pan_is_no_cut_and_a_turn_to_another_place_is(
+    step: tuple[int, int], feeder: Make, stream: Stream
+) -> None:
+    stones = np.random.default_rng(7).integers(40, 121, (80, 80)).repeat(40, 0).repeat(40, 1).astype(np.uint8)
+    places = [(1500 + step[0] * index, 1500 + step[1] * index) for index in (0, 0, 1, 2, 3, 3, 3, 20, 20)]
+    rig, cuts = feeder(Frame(0, 0.0, stones[:384, :640], None, Colour())), []
+    for index, (y, x) in enumerate(places):
+        luma = np.ascontiguousarray(stones[y : y + 384, x : x + 640])
+        rig.feed(Frame(index, index / 25, luma, None, Colour()))
+        if KEYFRAMES[rig.pixels.state.frame.download(stream)["keyframe"]] == "cut":
+            cuts.append(index)
+    assert cuts == [7]
+
+
 @pytest.mark.parametrize("size", [(97, 131), (200, 268)], ids=str)
-def test_cells_are_the_structure_of_the_frame_and_of_what_is_held(
+def test_cells_are_the_sums_of_the_frame_and_of_what_is_held(
     size: tuple[int, int], feeder: Make, stream: Stream
 ) -> None:
     one, other = (picture(np.random.default_rng(seed), *size) for seed in (3, 4))
@@ -96,7 +114,6 @@ def test_cells_are_the_structure_of_the_frame_and_of_what_is_held(
     cells = rig.pixels.cuts.cells.download(stream)
     assert not cells[rows:].any()
     assert not cells[:, columns:].any()
-    for luma, shift in ((other, 0), (one, 16)):
-        a, b, c, d = (cells[:rows, :columns].reshape(-1, 4).T.astype(np.int64) >> shift) & 0xFFFF
-        details = np.stack([a - b + c - d, a + b - c - d, a - b - c + d], axis=1)
-        assert np.array_equal(details, structure(luma))
+    words = cells[:rows, :columns].reshape(rows, columns, 2, 2).swapaxes(1, 2).reshape(2 * rows, 2 * columns)
+    assert np.array_equal(words & 0xFFFF, cell_sums(other))
+    assert np.array_equal(words >> 16, cell_sums(one))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.cpu.upload import Uploader
 from foveate.pipeline.frames import Colour, Frame
-from foveate.pipeline.native.cuts import product, structure
+from foveate.pipeline.native.cuts import cell_sums, displaced, in_place
 from foveate.pipeline.settings import ChangeSettings
 
 HEIGHT, WIDTH = 200, 268  # the last tiles are cut by the edge
@@ -48,6 +48,15 @@ def cuts(pictures: Sequence[Picture], **settings: float) -> list[int]:
     return [index for index, update in enumerate(updates) if update.keyframe == "cut"]
 
 
+def panned(down: int, right: int, frames: int, seed: int = 7) -> list[Picture]:
+    """Frames uint8[384, 640] of a camera that moves so many pixels a frame along a wall of stones, 40x40 pixels."""
+    rng = np.random.default_rng(seed)
+    stones = rng.integers(40, 121, (80, 80)).repeat(40, 0).repeat(40, 1).astype(np.uint8)
+    places = [(1500 + down * index, 1500 + right * index) for index in range(frames)]
+    return [np.ascontiguousarray(stones[y : y + 384, x : x + 640]) for y, x in places]
+
+
+WALL = panned(0, 47, 4, seed=8)
 SCENES: dict[str, tuple[list[Picture], list[int]]] = {
     "still": ([ONE] * 6, []),
     "cut": ([ONE] * 4 + [OTHER] * 4, [4]),
@@ -66,6 +75,13 @@ SCENES: dict[str, tuple[list[Picture], list[int]]] = {
     "the exposure jumps": ([ONE] * 4 + [lit(ONE, 0.4)] * 4 + [lit(ONE, 1.8)] * 4, []),
     "a contrast that is turned over": ([ONE] * 4 + [255 - ONE] * 4, [4]),
     "eight other pictures in a row": ([ONE] * 4 + [picture(seed) for seed in range(3, 11)] + [ONE] * 3, [4]),
+    "a fast pan": (panned(0, 47, 8), []),
+    "a fast pan back": (panned(0, -59, 8), []),
+    "a fast pan downwards": (panned(43, 0, 8), []),
+    "a fast pan along a diagonal": (panned(35, -50, 8), []),
+    "a fast pan in changing light": ([lit(luma, 1 - index / 10) for index, luma in enumerate(panned(0, 47, 8))], []),
+    "a fast pan between two cuts": ([*panned(0, 0, 3), WALL[0], *WALL, WALL[-1], *panned(0, 0, 2, seed=9)], [3, 9]),
+    "a camera turned to another place": (panned(0, 400, 2), [1]),
     "and a cut once they end": ([ONE] * 2 + [picture(3), picture(4), picture(4), OTHER, OTHER], [2, 5]),
 }
 
@@ -117,21 +133,34 @@ def test_pictures_smaller_than_a_tile_have_no_cuts() -> None:
 
 
 @given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 2**32 - 1))
-def test_structure_is_how_the_quarters_of_a_tile_differ(height: int, width: int, seed: int) -> None:
+def test_sums_are_over_the_cells_of_whole_tiles(height: int, width: int, seed: int) -> None:
     wide = np.random.default_rng(seed).integers(0, 256, (height, width + 9), dtype=np.uint8)
     luma = wide[:, 5 : 5 + width]  # rows that do not lie side by side
-    expected = []
-    for top in range(0, height - 31, 32):
-        for left in range(0, width - 31, 32):
-            a, b, c, d = (
-                int(luma[top + y : top + y + 16, left + x : left + x + 16].sum()) for y in (0, 16) for x in (0, 16)
-            )
-            expected.append([a - b + c - d, a + b - c - d, a - b - c + d])
-    found = structure(luma)
-    assert found.tolist() == expected
-    assert product(found, found) == sum(value**2 for row in expected for value in row)
+    tops, lefts = range(0, height // 32 * 32, 16), range(0, width // 32 * 32, 16)
+    expected = [[int(luma[top : top + 16, left : left + 16].sum()) for left in lefts] for top in tops]
+    assert cell_sums(luma).tolist() == expected
 
 
-def test_structures_of_two_sizes_have_no_product() -> None:
-    with pytest.raises(ValueError, match="contiguous int32"):
-        product(np.zeros((2, 3), np.int32), np.zeros((3, 3), np.int32))
+def haar(sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[rows - 1, columns - 1, 3]: the details of all 2x2 cells."""
+    a, b, c, d = sums[:-1, :-1], sums[:-1, 1:], sums[1:, :-1], sums[1:, 1:]
+    return np.stack([a - b + c - d, a + b - c - d, a - b - c + d], axis=2)
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(-4, 4), st.integers(-4, 4), st.integers(0, 2**32 - 1))
+def test_products_are_those_of_the_details_of_two_by_two_cells(
+    rows: int, columns: int, down: int, right: int, seed: int
+) -> None:
+    one, other = np.random.default_rng(seed).integers(0, 65281, (2, 2 * rows, 2 * columns), dtype=np.uint16)
+    first, second = haar(one.astype(np.int64)), haar(other.astype(np.int64))
+    tiles = first[::2, ::2], second[::2, ::2]
+    assert in_place(one, other) == tuple((x * y).sum() for x, y in (tiles[:1] * 2, tiles[1:] * 2, tiles))
+    places = list(np.ndindex(first.shape[:2]))
+    pairs = [(first[y, x], second[y - down, x - right]) for y, x in places if (y - down, x - right) in places]
+    expected = [sum(int((pair[i] * pair[j]).sum()) for pair in pairs) for i, j in ((0, 0), (1, 1), (0, 1))]
+    assert list(displaced(one, other, down, right)) == expected
+
+
+def test_pictures_of_two_sizes_have_no_products() -> None:
+    with pytest.raises(ValueError, match="contiguous uint16"):
+        in_place(np.zeros((2, 2), np.uint16), np.zeros((4, 2), np.uint16))
