@@ -20,6 +20,7 @@ from foveate.pipeline.settings import (
     SourceSettings,
     settings_problem,
 )
+from foveate.pipeline.settings_errors import closest, leaves
 
 
 class SourceKeywords(TypedDict, total=False):
@@ -162,4 +163,14 @@ def overridden(settings: Settings, overrides: Mapping[str, object]) -> Settings:
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        raise SettingsError(settings_problem(error)) from None
+        raise SettingsError(settings_problem(error) + _meant(error)) from None
+
+
+def _meant(error: ValidationError) -> str:
+    """Of a setting that does not exist: the keyword that is meant, perhaps."""
+    first = error.errors(include_url=False)[0]
+    if first["type"] != "extra_forbidden":
+        return ""
+    close = closest(".".join(map(str, first["loc"])), (".".join(keys) for keys, _ in leaves()))
+    group, _, name = (close or "").rpartition(".")
+    return f"; did you mean {f'{group}={{{name!r}: ...}}' if group else f'{name}=...'}?" if name else ""

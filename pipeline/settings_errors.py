@@ -45,8 +45,14 @@ def check_count(flag: str, number: int, least: int = 1, most: int = MOST_FRAMES)
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint at the entry of ``known`` most like ``word``, ready to stand before more text; may be empty."""
+    close = closest(word, known)
+    return f"did you mean {close}? " if close else ""
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The entry of ``known`` most like ``word``, whole or behind its last dot; None where none is like it."""
     known = list(known)
     by_end = {entry.rpartition(".")[2]: entry for entry in known}
     close = get_close_matches(word, known, n=1, cutoff=0.6)
     close = close or [by_end[end] for end in get_close_matches(word.rpartition(".")[2], by_end, n=1)]
-    return f"did you mean {close[0]}? " if close else ""
+    return close[0] if close else None

@@ -244,6 +244,11 @@ class Stream(StreamControls):
         self._steps: Iterator[Step] | None = None
         self._frame: FrameView | None = None
 
+    def __repr__(self) -> str:
+        info = self.info
+        rate = "" if info.fps is None else f", {info.fps:g} fps"
+        return f"Stream({info.name}, {info.width}x{info.height}{rate}, {self._engine.name})"
+
     @property
     def frame(self) -> FrameView | None:
         """The frame that the latest Selection was made of, ``rgb()`` included; None before the first one.

@@ -31,11 +31,9 @@ class Account:
     def __str__(self) -> str:
         frames = "1 frame" if self.frames == 1 else f"{self.frames:,} frames"
         new = "" if self.new is None else f" ({self.new:,} new)"
-        given = (
-            f"{self.given:,}" if self.selected is None else f"{self.given:,} live{new} of {self.selected:,} selected"
-        )
-        told = f"{given} of {self.whole:,} language-model tokens ({self.given / self.whole:.1%})"
-        return f"{frames}, {self.begin:.1f} to {self.end:.1f} s: {told}{self.left_out}"
+        told = f"{self.given:,}{new} of {self.whole:,} language-model tokens ({self.given / self.whole:.1%})"
+        visible = "" if self.selected is None else f", what is still visible of {self.selected:,} selected"
+        return f"{frames}, {self.begin:.1f} to {self.end:.1f} s: {told}{visible}{self.left_out}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ def test_a_scene_cut_ends_what_was_before_it_only_where_scenes_do_not_count(scen
     tokens = LiveTokens(100, 1, 0, scenes=scenes)
     tokens.add(selection_of(64, 32, cells))
     tokens.add(replace(selection_of(64, 32, cells[:2]), index=1, time=1.0, keyframe=None))
-    assert str(tokens.account()) == "2 frames, 0.0 to 1.0 s: 8 live of 10 selected of 16 language-model tokens (50.0%)"
+    told = "8 of 16 language-model tokens (50.0%), what is still visible of 10 selected"
+    assert str(tokens.account()) == f"2 frames, 0.0 to 1.0 s: {told}"
     tokens.add(replace(selection_of(64, 32, [(1, 16, 16), (1, 48, 16)]), index=2, time=2.0, keyframe="cut"))
     assert [len(shown) for shown in tokens.shown] == ([6, 2, 2] if scenes else [2])
     assert tokens.account().given == (10 if scenes else 2)

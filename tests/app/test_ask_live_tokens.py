@@ -83,8 +83,9 @@ def test_of_a_file_the_newest_token_of_each_cell_is_given(
     assert turn.groups == len(owners.live)
     assert 0 < turn.groups <= cells
     said = capsys.readouterr().err.splitlines()[1]
-    told = f"{turn.groups:,} live of {owners.given:,} selected of {whole:,} language-model tokens"
-    assert re.fullmatch(rf"{frames} frames, 0\.0 to \d+\.\d s: {told} \(\d+\.\d%\)", said)
+    told = rf"{turn.groups:,} of {whole:,} language-model tokens \(\d+\.\d%\)"
+    visible = f"what is still visible of {owners.given:,} selected"
+    assert re.fullmatch(rf"{frames} frames, 0\.0 to \d+\.\d s: {told}, {visible}", said)
 
 
 @pytest.mark.parametrize("family", ["gemma4", "gemma4_e"])
@@ -160,7 +161,7 @@ def test_a_live_source_within_a_set_number_of_tokens(
     if limit is None:
         assert [turn.groups for turn in turns] == alive
     told = [line for line in capsys.readouterr().err.splitlines() if "frames" in line]
-    numbers = [re.search(r"s: ([\d,]+) live(?: \(([\d,]+) new\))? of", line) for line in told]
+    numbers = [re.search(r"s: ([\d,]+)(?: \(([\d,]+) new\))? of", line) for line in told]
     assert [int(found[1]) for found in numbers if found] == [turn.groups for turn in turns]
     if family == "qwen3_5":
         assert all(turn.read == turn.length for turn in turns)

@@ -34,6 +34,15 @@ def test_the_example_of_naflex_runs() -> None:
     exec(code_with("selection.naflex(256)"), {"model": lambda patches, coords, valid, grid: np.ones(valid.sum())})
 
 
+def test_the_example_of_a_data_loader_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    clips = [str(ROOT / "sample_videos" / name) for name in ("bunny.mp4", "tree.mp4")]  # 5.3 and 29.5 s
+    exec(code_with("IterableDataset").replace("num_workers=2", "num_workers=0"), {"videos": clips})
+    said = capsys.readouterr().out.splitlines()
+    assert said[:4] == 4 * ["torch.Size([8, 256, 768])"]
+    assert len(said) == 5
+
+
 def test_the_example_of_painting_runs() -> None:
     names: dict[str, Any] = {"open_stream": open_stream}
     exec(code_with("paint(onto=seen)"), names)

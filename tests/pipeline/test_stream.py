@@ -512,12 +512,21 @@ def test_a_gaze_outlives_a_change_of_size():
     assert maps[2]["gaze"][0, 0] == pytest.approx(1.0)
 
 
+def test_a_stream_tells_what_it_is(samples):
+    with open_stream(str(samples / "pedestrians.mp4"), engine="cpu", name="door") as stream:
+        assert repr(stream) == "Stream(door, 768x576, 10 fps, cpu)"
+
+
 def test_overrides_are_checked(samples):
     clip = str(samples / "tree.mp4")
     with pytest.raises(SettingsError, match="budget"):
         open_stream(clip, budget=0)
-    with pytest.raises(SettingsError, match="unknown setting 'bugdet'"):
+    with pytest.raises(SettingsError, match=r"^unknown setting 'bugdet'; did you mean budget=\.\.\.\?$"):
         open_stream(clip, bugdet=3)
+    with pytest.raises(SettingsError, match=r"'memory'; did you mean allocation=\{'memory': \.\.\.\}\?"):
+        open_stream(clip, memory="stream")
+    with pytest.raises(SettingsError, match=r"^unknown setting 'zzzzzz'$"):
+        open_stream(clip, zzzzzz=1)
     with pytest.raises(SettingsError, match="budget must be at least 4 with merge = 2, got 3"):
         open_stream(clip, budget=3, allocation={"merge": 2})
     with pytest.raises(SettingsError, match="budget must be at least 9 with merge = 3, got 8"):
