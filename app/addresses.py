@@ -1,7 +1,5 @@
 """Addresses from the environment or from files, and no password in the process's title."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

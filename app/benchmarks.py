@@ -1,7 +1,5 @@
 """``foveate bench``, whose code is in foveate.bench: app does not import that, but looks it up here by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Final, cast

@@ -1,7 +1,5 @@
 """``foveate completion``: scripts for shells that complete commands and flags."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Callable

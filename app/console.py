@@ -1,7 +1,5 @@
 """Messages on standard error: one line at a time, without secrets."""
 
-from __future__ import annotations
-
 import logging
 import re
 import warnings

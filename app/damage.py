@@ -1,7 +1,5 @@
 """The report of damaged pictures at the end of a run."""
 
-from __future__ import annotations
-
 from foveate.app.console import Console
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.frames import Damage

@@ -1,7 +1,5 @@
 """``foveate doctor``: what this machine can do, and what is missing, and why."""
 
-from __future__ import annotations
-
 import json as json_text
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The model of ``--encode DIR``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

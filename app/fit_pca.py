@@ -1,7 +1,5 @@
 """``foveate fit-pca``: the principal components of an encoder's embeddings, from pictures and videos."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path

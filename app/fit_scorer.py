@@ -1,7 +1,5 @@
 """``foveate fit-scorer``: learn the weights of the linear scorer from attention that a model paid to tokens."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

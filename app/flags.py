@@ -1,7 +1,5 @@
 """The flags of ``foveate run``: a plain mirror of the Settings tree that tyro reads; Settings checks the values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass
 from itertools import chain

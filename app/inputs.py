@@ -1,7 +1,5 @@
 """The files that a command reads: none of its outputs may overwrite one of them."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path

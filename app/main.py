@@ -3,8 +3,6 @@
 Only what ``foveate --version`` needs is imported here; each command imports the rest.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

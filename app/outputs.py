@@ -1,7 +1,5 @@
 """The files that a run writes: the name of each output for each video."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Sequence

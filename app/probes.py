@@ -3,8 +3,6 @@
 Drivers are queried in child processes, so that they cannot crash or hang this one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The progress bar on standard error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol

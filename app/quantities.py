@@ -1,7 +1,5 @@
 """Parsing of durations and sizes: 90s, 20m, 100MB."""
 
-from __future__ import annotations
-
 import re
 
 from foveate.pipeline.errors import SettingsError

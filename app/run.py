@@ -1,7 +1,5 @@
 """``foveate run``: sources in, tokens out."""
 
-from __future__ import annotations
-
 from foveate.app.arguments import RunArguments
 from foveate.app.console import Console
 from foveate.app.damage import conclude

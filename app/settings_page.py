@@ -3,8 +3,6 @@
 python -m foveate.app.settings_page docs/settings.md
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,7 +1,5 @@
 """``foveate run`` for several videos, one after the other; an error in one does not stop the others."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

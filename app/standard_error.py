@@ -1,7 +1,5 @@
 """Standard error for progress and warnings: if it is closed or full, or nobody reads it, the work goes on."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from typing import TextIO, cast

@@ -1,7 +1,5 @@
 """The part of Stream that the commands use, so that tests can give them one without a video."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Protocol, Self
 

@@ -1,7 +1,5 @@
 """The summary of a run on standard error."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.console import Console

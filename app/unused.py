@@ -1,7 +1,5 @@
 """A warning for --maps and --patches that no output holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import PurePath
 

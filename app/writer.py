@@ -1,7 +1,5 @@
 """One video to its outputs: what ``foveate run`` does for each video."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Frames whose tokens are chosen on the device: all work of one frame, in the order in which a graph captures it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from foveate.cuda.cascade.cascade import Cascade

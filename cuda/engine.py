@@ -1,7 +1,5 @@
 """The CUDA engine: one thread owns the GPU, and each frame is one CUDA graph launch."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the kernels must know of a frame: the struct FrameInput of state.cuh, and its way to the device."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Frames in device memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -3,8 +3,6 @@
 The CPU engine's Cascade chooses them, so the CUDA engine supports every setting, with the same results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 

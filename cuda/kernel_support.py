@@ -1,7 +1,5 @@
 """Which settings the device has kernels for, from the pixels to the tokens."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from foveate.cuda.cascade.linear_scorer import WEIGHABLE

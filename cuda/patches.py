@@ -1,7 +1,5 @@
 """Device copies of patches that were sampled on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

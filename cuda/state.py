@@ -1,7 +1,5 @@
 """State of the pixel kernels in device memory, which the Cascade reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast

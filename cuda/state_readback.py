@@ -1,7 +1,5 @@
 """Copies of what the CPU engine's Cascade reads of a frame, in page-locked memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

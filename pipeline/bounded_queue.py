@@ -1,7 +1,5 @@
 """The bounded queue between two threads: all waiting and cancelling between threads is here."""
 
-from __future__ import annotations
-
 import time
 from queue import Empty, SimpleQueue
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Stages that run in one thread, one pulling from the other, each timed by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The table of all channels: group, range, how each reduces to a coarser level, how far a change spreads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

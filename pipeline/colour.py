@@ -1,7 +1,5 @@
 """From planes to R'G'B', by the stream's own matrix and range."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import cv2

@@ -1,7 +1,5 @@
 """What does the pixel work: the interface of the engines, and the choice of one."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Exit codes of all commands, and how their processes end."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The optional extras, and the command that installs them: Foveate is not on a package index."""
 
-from __future__ import annotations
-
 import json
 from importlib import metadata
 from typing import Any

@@ -1,7 +1,5 @@
 """Optical flow over the Grid."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import cv2

@@ -1,7 +1,5 @@
 """What a Source yields: decoded pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol

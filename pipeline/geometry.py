@@ -1,7 +1,5 @@
 """Tiles, cells, levels and quadtree nodes: how a picture of any size is divided."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What is known of a source and of an engine, as fields, and the notes in the header which say it to people."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The settings as typed keywords, so that a type checker finds a wrong name or type. A test keeps them in step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, TypedDict
 

@@ -1,7 +1,5 @@
 """Layouts: which channels a stack holds, in which order. TOML files, those in configs/layouts by their names."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """This machine and its video libraries, as plain data for ``foveate doctor`` and the records of benchmarks."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """Reading NPZ files that users provide."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The syntax of a query: words, a minus sign in front for what to avoid, a weight at the end."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

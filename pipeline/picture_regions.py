@@ -1,7 +1,5 @@
 """Tokens in regions of a single picture, for callers whose boxes come frame by frame."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from foveate.pipeline.errors import SettingsError

@@ -3,8 +3,6 @@
 Nothing that the settings name is looked up again while the stream runs.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

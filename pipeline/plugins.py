@@ -1,7 +1,5 @@
 """Functions of the user's own, named in the settings as ``module:function`` or ``path/to/file.py:function``."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Callable

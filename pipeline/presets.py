@@ -1,7 +1,5 @@
 """Settings from TOML files: the user's own, or the presets that come with Foveate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

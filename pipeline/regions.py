@@ -1,7 +1,5 @@
 """Regions of the picture that get tokens of their own, frame by frame: from a file of boxes, or from Python."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Errors in settings and counts, each as one line, and the list of all settings that they are checked against."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 

@@ -1,7 +1,5 @@
 """What the docstring behind a setting says. pydantic would read them all whenever settings are imported."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from functools import cache

@@ -1,7 +1,5 @@
 """Files that hold settings: small, and read whole; never a device or a pipe that does not end."""
 
-from __future__ import annotations
-
 import errno
 import os
 import select

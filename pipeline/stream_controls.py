@@ -1,7 +1,5 @@
 """What can be changed while a stream runs: query, budget, keyframe interval, gaze, attention."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Times in a video as people write them."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Final
 

@@ -1,7 +1,5 @@
 """Time measurement of stages."""
 
-from __future__ import annotations
-
 import time
 from array import array
 from dataclasses import dataclass

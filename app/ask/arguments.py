@@ -1,7 +1,5 @@
 """The flags of ``foveate ask``, checked, as one plain object."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 

@@ -1,7 +1,5 @@
 """``foveate ask``: frames in, an answer out."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

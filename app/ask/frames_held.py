@@ -1,7 +1,5 @@
 """The frames that a question will be about: the latest ones whole, or the tokens that are still visible."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """What the user typed behind ``foveate corpus``, checked."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

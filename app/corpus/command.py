@@ -1,7 +1,5 @@
 """``foveate corpus``: makes the corpus, shows how it goes, and says at the end what failed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The live line on standard error while a corpus is made."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

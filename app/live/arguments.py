@@ -1,7 +1,5 @@
 """What the user typed behind ``foveate live``, checked."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

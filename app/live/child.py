@@ -3,8 +3,6 @@
 It ends with 0 where all of its sources have ended, or the main process told it to end, or is gone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

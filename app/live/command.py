@@ -1,7 +1,5 @@
 """``foveate live``: reads all sources until the duration is over, all have ended, or a signal comes."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import ExitStack

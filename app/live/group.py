@@ -1,7 +1,5 @@
 """The sources that one process reads, each in a thread of its own."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What the main process of ``foveate live`` and those that read sources tell each other, by pickle over a pipe."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

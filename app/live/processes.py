@@ -1,7 +1,5 @@
 """``foveate live`` with many sources: they are read by several processes, which end and are started again alone."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 import subprocess

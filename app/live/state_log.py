@@ -1,7 +1,5 @@
 """The lines on standard error when a live source changes its state."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """One source of ``foveate live``, read by a thread of its own."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the page may change in a running source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from foveate.app.live.worker import SourceWorker

@@ -3,8 +3,6 @@
 Nobody waits: a client asks for what is newer than what it has, and misses what it is too slow for.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The metrics in Prometheus' text format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """A frame for the page: record, score map, picture and what the model sees, in one message, so that they match."""
 
-from __future__ import annotations
-
 import math
 import struct
 from typing import Any

@@ -1,7 +1,5 @@
 """What the page and programs may ask of a source, whichever process reads it."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import orjson

@@ -1,7 +1,5 @@
 """The routes of the web page, and their handlers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path

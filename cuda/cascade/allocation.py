@@ -1,7 +1,5 @@
 """What a strategy on the card is made of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

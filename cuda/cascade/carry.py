@@ -1,7 +1,5 @@
 """Temporal maps warped along the flow, scores, and weighted errors: launch of carry.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

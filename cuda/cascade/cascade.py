@@ -1,7 +1,5 @@
 """The Cascade stage of the CUDA engine: from levels and channels to tokens, without leaving the GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Superpixels of the Grid on keyframes: launch of clusters.cu."""
 
-from __future__ import annotations
-
 from math import floor, log2
 from pathlib import Path
 

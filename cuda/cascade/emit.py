@@ -1,7 +1,5 @@
 """Scores and ages of tokens, the reader's picture, and the tokens' pixels: launch of emit.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

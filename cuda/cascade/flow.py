@@ -1,7 +1,5 @@
 """Optical flow of the changed cells: launch of flow.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.cuda.cascade.arrays import Arrays

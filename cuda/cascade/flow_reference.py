@@ -1,7 +1,5 @@
 """The flow search of flow.cu for all cells together: float32 NumPy, the same steps one after the other."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Foveated allocation: launches of foveated.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

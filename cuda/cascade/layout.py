@@ -1,7 +1,5 @@
 """Structs that the Cascade's kernels share, read from the CUDA source."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The linear scorer's terms for carry.cu: where the card finds each channel that is weighed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

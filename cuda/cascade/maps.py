@@ -1,7 +1,5 @@
 """The maps of a Selection: which device arrays hold them, and their copies on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

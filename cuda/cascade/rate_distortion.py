@@ -1,7 +1,5 @@
 """The quadtree with the least weighted squared error: launches of rate_distortion.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

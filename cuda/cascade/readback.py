@@ -1,7 +1,5 @@
 """Copies of each frame's tokens to the host, and of their pixels where requested."""
 
-from __future__ import annotations
-
 from struct import Struct
 from typing import Any, Final, NamedTuple
 

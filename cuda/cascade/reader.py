@@ -1,7 +1,5 @@
 """Errors of the reader's picture: launch of reader.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.cuda.cascade.arrays import Arrays, ReaderArrays

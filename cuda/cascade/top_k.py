@@ -1,7 +1,5 @@
 """Coarse-to-fine culling: launch of top_k.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 Nothing is launched where the budget is large enough for tokens of TOP_LEVEL.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.cuda.cascade.arrays import UpperArrays

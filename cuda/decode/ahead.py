@@ -6,8 +6,6 @@ decoder tells neither which pictures are not to be shown, nor how long one stand
 only files whose index vouches for them.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections import deque
 from collections.abc import Iterator

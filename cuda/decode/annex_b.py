@@ -4,8 +4,6 @@ FFmpeg's bit stream filters do the same, but let go of the interpreter's lock th
 files are decoded at once, waiting for it again takes far longer than the work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The packets of a live connection as the hardware takes them, from the first on at which decoding can begin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

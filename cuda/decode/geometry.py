@@ -1,7 +1,5 @@
 """What H.264 and HEVC streams ask for and the hardware does not do: cropping at the left or the top, and turning."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from foveate.cuda.decode.annex_b import SEQUENCE, leading_units

@@ -3,8 +3,6 @@
 PyNvVideoCodec would tell the same, but makes a context of its own for it, which takes longer than opening a video.
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from functools import cache

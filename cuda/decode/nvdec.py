@@ -1,7 +1,5 @@
 """NVIDIA's hardware decoder, through PyNvVideoCodec: packets in, pictures in device memory out."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import threading

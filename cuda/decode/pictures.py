@@ -1,7 +1,5 @@
 """Decoded pictures in memory of their own: the decoder's is overwritten by what it decodes next."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What sequence parameter sets tell, of H.264 (7.3.2.1.1, E.1.1) and HEVC (H.265, 7.3.2.2.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The Source of the CUDA engine: decoded by the hardware, with PyAV's probing, times and fall-back."""
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Generator, Iterator

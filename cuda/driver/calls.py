@@ -4,8 +4,6 @@ The bindings release it around every call. Where several threads work, each of t
 again, which takes far longer than the few microseconds of the call itself. Blocking calls do not belong here.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The GPU as one thread owns it: the primary context (shared with torch), streams, and errors in one line."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The structs of DLPack 0.8 (dmlc), through which libraries pass arrays to each other without a copy."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """CUDA graphs: work captured once, and replayed with one launch."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import threading

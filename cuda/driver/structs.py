@@ -1,7 +1,5 @@
 """Structs that kernels and the host share, as NumPy dtypes: read from the CUDA source, which alone declares them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path

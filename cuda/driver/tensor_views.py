@@ -1,7 +1,5 @@
 """Arrays of other libraries on the device, read in place, by DLPack."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Layered mipmapped textures of half floats: made once, written through surfaces, read with filtering."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

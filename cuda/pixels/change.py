@@ -1,7 +1,5 @@
 """Changed tiles and keyframes: launch of change.cu."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import NamedTuple

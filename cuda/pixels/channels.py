@@ -1,7 +1,5 @@
 """The local channels on the Grid: launch of channels.cu, and the parameters that layers.cu takes as well."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

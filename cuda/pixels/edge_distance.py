@@ -1,7 +1,5 @@
 """Distance to the nearest edge cell: launch of edge_distance.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.cuda.driver.device import Device, Stream

@@ -1,7 +1,5 @@
 """The channels that exist on the Grid alone, in the channel stack: launch of grid_layers.cu."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The RGB pyramid and the local channels in the channel stack: launch of layers.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which layer and component of the channel stack holds which channel."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from foveate.pipeline.channels import CHANNELS

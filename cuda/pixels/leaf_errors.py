@@ -1,7 +1,5 @@
 """Error of each cell when shown at a level: launch of leaf_errors.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.cuda.driver.device import Device, Stream

@@ -1,7 +1,5 @@
 """Writing the dirty tiles and rebuilding their levels: launch of levels.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.cuda.driver.device import Device, Stream

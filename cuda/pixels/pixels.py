@@ -1,7 +1,5 @@
 """The Pyramid stage on the device: pixels, levels, channels and textures."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Upload of host frames: only the tiles that differ from the previous frame are copied."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Named colours, lightness and text of each cell, on the device: launches attributes.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Background model on the device: launches of background.cu."""
 
-from __future__ import annotations
-
 from math import ceil
 from pathlib import Path
 

@@ -5,8 +5,6 @@ embeddings, with the CPU engine's own code, so that both engines agree. A frame 
 read; otherwise the host tracks motion after the frame's work on the device, so that a later query can use it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Attributes of single cells, computed on the device from pixels, and their copies on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Query terms on the device: uploads them, and launches relevance.cu and relevance_at.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

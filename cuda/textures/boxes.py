@@ -1,7 +1,5 @@
 """Boxes of texels: which ones changed, and what depends on them one level up."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

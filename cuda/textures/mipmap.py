@@ -1,7 +1,5 @@
 """The levels above level 0, in whole or over boxes that changed: launches of mipmap.cu, one per level."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What mipmap.cu computes, in NumPy: each level from the one below it, by area (Guthe & Heckbert 2005)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """All layers of a texture at given points, or in patches around them: checks and launch of sample.cu."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.cuda.driver.device import Device, Stream

@@ -1,7 +1,5 @@
 """What sample.cu computes, from downloaded texels: trilinear, samples in their texels' centres, clamped at the edge."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """One or more pictures on the card, with mipmap levels: written in whole or in part, read anywhere at any scale."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A picture of a texture that follows a video: only what changed is copied, written, and built into the levels."""
 
-from __future__ import annotations
-
 from typing import Any, Final, Self
 
 import numpy as np

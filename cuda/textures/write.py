@@ -1,7 +1,5 @@
 """Level 0 of a texture from values in device memory: launch of write.cu."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Limits of the background model, the same for both engines."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

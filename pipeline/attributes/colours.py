@@ -1,7 +1,5 @@
 """Colour names: the eleven basic colour terms of Berlin and Kay (1969), as regions of CIELAB."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The attributes of each cell as embedding channels: colours, lightness, text, motion and region sizes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

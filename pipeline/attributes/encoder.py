@@ -1,7 +1,5 @@
 """The attributes encoder: compiles words for colours, light, motion, text, places and sizes. Needs no model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 

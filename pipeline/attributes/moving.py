@@ -1,7 +1,5 @@
 """Motion: confidence that each cell shows a moving object, from the background model, flow and colour regions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import cv2

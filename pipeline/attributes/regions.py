@@ -1,7 +1,5 @@
 """Connected regions of one colour over the Grid: how large they are, and where."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Maps of earlier frames, warped along the optical flow."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Regions first: the best of about 50 clusters, then the best cells inside them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Superpixels of the Grid: SLIC (Achanta et al., 2012) on Lab + position, with a fixed number of iterations."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import cv2

@@ -1,7 +1,5 @@
 """Which cells tokens cover: values of cells to tokens, and of tokens to cells."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """For strategies that only use LOD 0: the units they choose from, and the values by which they rank them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ The model is a Python function: R'G'B' uint8[H, W, 3] -> depth, float[h, w] of a
 on keyframes; in between, its output is warped along the flow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Feedback while a stream runs: gaze, attention of a model to tokens, budget and queries."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import OrderedDict

@@ -4,8 +4,6 @@ Cortical magnification falls with the eccentricity e as M(e) = M0 / (e + e0) (Da
 Schwartz 1980). Here M is the resolution in samples per pixel, and e the distance in half diagonals of the picture.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The weights are a TOML file (``bias = 0.1``, and a table ``[weights]`` with one 
 arrays ``channels``, their names, and ``weights`` of one length, and ``bias``, a number).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

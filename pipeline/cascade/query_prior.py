@@ -1,7 +1,5 @@
 """How a query changes the cost of a cell's errors: it weights them, and assumes detail that coarse tokens hide."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ debt moves by what a frame spends less R, any W frames spend at most R W + D: a 
 in communications", 1986).
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 DEPTH: Final = 7

@@ -9,8 +9,6 @@ in stream memory that includes every tree that frame memory would choose. Tokens
 time. The errors of coarse tokens are estimates, see native/leaf_errors.c; those of the reader's picture are exact.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

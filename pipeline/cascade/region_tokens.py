@@ -1,7 +1,5 @@
 """Tokens for each of several regions: the quadtree of least error, searched in each region by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple

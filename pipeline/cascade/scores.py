@@ -1,7 +1,5 @@
 """What each cell is worth: information, perspective, participation, and how they combine."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import cv2

@@ -5,8 +5,6 @@ of the best K cells with binary entropy as its penalty (Amos, Koltun and Kolter 
 projection layer"). As the temperature falls they become 1 on the K best cells and 0 elsewhere.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

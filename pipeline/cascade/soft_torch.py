@@ -1,7 +1,5 @@
 """soft_top_k for PyTorch, with its gradient: the same numbers as in soft.py. Needs torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

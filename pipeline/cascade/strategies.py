@@ -1,7 +1,5 @@
 """The strategies by name, and the channels that each reads beside the scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Channels made from earlier frames and from feedback, warped along the optical flow."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Token age: frames since each cell's pixels changed, and which changes no token has shown yet."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Coarse-to-fine culling: each stage keeps the best cells of those before it, the last one as many as the budget."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Training data of a linear scorer: per token, the channels under it and the attention of a model to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Buckets: Amazon S3, what speaks its protocol, and whatever else fsspec knows."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Who does which job when: one job in flight for each worker, workers that die are replaced, late ones are stopped."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Sequence

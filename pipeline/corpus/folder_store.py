@@ -1,7 +1,5 @@
 """A store in a folder of this machine, or of a file system that several machines share."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -4,8 +4,6 @@ It may be started before anything is known of the work, and imports while its pa
 ``pipeline/corpus/forking.py`` is the process. Importing this module costs nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -8,8 +8,6 @@ The process ends with its socket, and at once with its parent; its workers end w
 what makes forking safe: nothing that it imports starts another, nor touches a GPU.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import json

@@ -1,7 +1,5 @@
 """From what the user typed to single videos, each with a name: files, folders, patterns, lists."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -1,7 +1,5 @@
 """Names of videos: paths relative to what all inputs have in common, in natural order."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence

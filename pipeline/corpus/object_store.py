@@ -1,7 +1,5 @@
 """A store in a bucket."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import tempfile

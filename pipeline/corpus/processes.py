@@ -1,7 +1,5 @@
 """Workers that are processes of this machine, which end when this one does, however it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -3,8 +3,6 @@
 Not Ray Data: there, one file that kills its process stops the pipeline, or takes innocent files with it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

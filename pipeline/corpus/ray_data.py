@@ -1,7 +1,5 @@
 """The rows of a video, for pipelines of Ray Data."""
 
-from __future__ import annotations
-
 import io
 from typing import Any, Unpack
 

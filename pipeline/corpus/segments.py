@@ -1,7 +1,5 @@
 """Long videos in parts: which frames belong to a segment, and which before them its stream has to see."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from foveate.pipeline.corpus.jobs import Job, Task

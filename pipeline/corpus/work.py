@@ -1,7 +1,5 @@
 """One job, from the video to the ledger. Whoever does it, the same job gives the same bytes."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import math

@@ -4,8 +4,6 @@ Reads the task and then jobs, a line of JSON each; writes a line when it is read
 no more jobs can come. With ``debug`` it says on standard error what it does when.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Attributes of cells that follow from pixels alone, updated where tiles are written: colours, lightness, text."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Background model: share of each cell's samples that differ from the learned static background."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Change detection: which tiles of a frame differ from the reference frame."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scene cuts: frames whose structure does not resemble that of the frame before."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

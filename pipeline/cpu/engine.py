@@ -1,7 +1,5 @@
 """The CPU engine: NumPy and OpenCV. The reference for the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from foveate.pipeline.attributes.colours import tables

@@ -1,7 +1,5 @@
 """Optical flow of the CPU engine: OpenCV's DIS (Kroeger et al., 2016) on a coarse level."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray

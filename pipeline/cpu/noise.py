@@ -1,7 +1,5 @@
 """The noise level of a stream, and the change threshold that follows from it."""
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The reader's picture: what a model has seen through all tokens emitted so far, and how far that is from the frame."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import zip_longest
 

@@ -1,7 +1,5 @@
 """Token-sized blocks of the levels: gathered, enlarged bilinearly, converted to RGB."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import cv2

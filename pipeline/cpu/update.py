@@ -1,7 +1,5 @@
 """The Update: the tiles of one frame that changed, with their pixels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from foveate.pipeline.frames import FrameView

@@ -1,7 +1,5 @@
 """The Upload stage: finds changed tiles, and the keyframes on which everything is recomputed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@ They are computed from level 4 when needed. A sample of level l + 1 is the mean 
 row or column is repeated if their number is odd.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

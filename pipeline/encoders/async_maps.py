@@ -1,7 +1,5 @@
 """Maps that take longer than a frame: computed in a thread, and warped along the flow meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol

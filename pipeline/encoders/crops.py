@@ -1,7 +1,5 @@
 """Crops of a picture that are encoded separately, and the cells that each of them covers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Dense embeddings of a stream: encoded in a thread where missing or stale, and warped along the flow."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from foveate.pipeline.colour import picture_rgb

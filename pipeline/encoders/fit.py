@@ -1,7 +1,5 @@
 """Fits the principal components of an encoder's embeddings, picture by picture, and measures the loss."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 

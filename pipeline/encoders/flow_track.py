@@ -1,7 +1,5 @@
 """Warps maps along the flow over many frames, interpolating only once so that they do not blur."""
 
-from __future__ import annotations
-
 from typing import Self, TypeVar
 
 import cv2

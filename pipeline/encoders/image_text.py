@@ -1,7 +1,5 @@
 """The interface of image-text encoders, independent of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

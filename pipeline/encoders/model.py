@@ -1,7 +1,5 @@
 """open_clip's models as image-text encoders. Imports torch only when a model is opened."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

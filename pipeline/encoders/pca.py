@@ -1,7 +1,5 @@
 """Compresses embeddings to their principal components, and computes similarity from these."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

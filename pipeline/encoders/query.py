@@ -1,7 +1,5 @@
 """The encoder "open_clip": compares queries in words or pictures with dense embeddings of the frame."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

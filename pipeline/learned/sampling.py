@@ -4,8 +4,6 @@ The samples are trilinear (Williams 1983, "Pyramidal parametrics"): bilinear in 
 between them. At the centre and the LOD of a token they are the token's own pixels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -6,8 +6,6 @@ these cases apart when a picture is put, and how long a picture has waited does 
 packets (Nichols and Jacobson 2012; RFC 8289).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The pauses between tries to reconnect."""
 
-from __future__ import annotations
-
 import random
 
 _FIRST = 0.5  # seconds: at most two tries a second

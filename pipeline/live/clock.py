@@ -1,7 +1,5 @@
 """Times of live pictures: from the sender's timestamps where these are plausible, else from the arrival."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 JUMP = 10.0  # seconds by which a timestamp may run ahead of the clock; further is a discontinuity

@@ -1,7 +1,5 @@
 """Pictures of live connections: what decodes them, and how they become Frames."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The latency fields in the record of a live frame: ``captured``, ``arrived`` and ``latency``."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

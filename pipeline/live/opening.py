@@ -1,7 +1,5 @@
 """The steps in which a live source is opened, as lines of the log at level debug: they tell where the time went."""
 
-from __future__ import annotations
-
 import logging
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Which pictures of a live source are processed: so many a second, or every Nth."""
 
-from __future__ import annotations
-
 import math
 
 from foveate.pipeline.errors import SettingsError

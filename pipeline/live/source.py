@@ -1,7 +1,5 @@
 """The Source for cameras and network streams: connects, watches the time limits, and reconnects."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The state and the counts of a live source, for any thread to read."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

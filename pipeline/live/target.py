@@ -1,7 +1,5 @@
 """What is live, and how libav is told to open it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

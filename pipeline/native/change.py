@@ -1,7 +1,5 @@
 """Calls change.c: the tiles in which two pictures differ, and copies of tiles."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from typing import Any

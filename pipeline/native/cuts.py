@@ -1,7 +1,5 @@
 """Calls cuts.c: sums over the cells of a picture, and products of the structures of two pictures."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import NamedTuple
 

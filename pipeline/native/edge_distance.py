@@ -1,7 +1,5 @@
 """Calls edge_distance.c: the distance of each cell to the nearest edge cell."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

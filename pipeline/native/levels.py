@@ -1,7 +1,5 @@
 """Calls levels.c: writes tiles into the levels."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple

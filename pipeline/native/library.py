@@ -1,7 +1,5 @@
 """Loads the compiled kernels; what their Python siblings share."""
 
-from __future__ import annotations
-
 import ctypes
 from pathlib import Path
 from typing import Any

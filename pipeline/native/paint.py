@@ -1,7 +1,5 @@
 """Calls paint.c: paints tokens into the reader's picture."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Calls reader.c: errors of the reader's picture."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 

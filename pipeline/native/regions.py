@@ -1,7 +1,5 @@
 """Calls regions.c: connected regions of maps over the Grid, their extents, and which of them move."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The interface of query encoders, and what they get of each frame."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

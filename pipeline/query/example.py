@@ -1,7 +1,5 @@
 """Example pictures as queries: a picture shows what to look for."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple

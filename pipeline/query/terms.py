@@ -1,7 +1,5 @@
 """Compiled queries: a few linear terms per query, in the same form for every encoder and engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The relevance of each cell to the queries, frame by frame."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The queries of a stream, compiled: encoder, terms, and notes on what was not understood."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The picture with its tokens: an outline per token in its LOD's colour, brighter where detail was spent."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import cv2

@@ -1,7 +1,5 @@
 """What a reader of tokens sees: their patches, enlarged and put together to a picture."""
 
-from __future__ import annotations
-
 from typing import Final, Literal, NamedTuple
 
 import cv2

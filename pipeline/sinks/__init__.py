@@ -1,7 +1,5 @@
 """Sinks take Selections: JSON lines, Parquet, NPZ, safetensors, Rerun recordings, overlay video, HTML report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from pkgutil import resolve_name

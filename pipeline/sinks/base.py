@@ -1,7 +1,5 @@
 """The interface of sinks."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 from foveate.pipeline.frames import FrameView

@@ -1,7 +1,5 @@
 """Colours for maps: by what a channel's numbers mean."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import cv2

@@ -1,7 +1,5 @@
 """A picture of the channels of one frame: a sheet of labelled maps, each over the grid of cells."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final

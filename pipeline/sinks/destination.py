@@ -1,7 +1,5 @@
 """Files that sinks write: checks before the run, one-line errors, and files that appear when they are complete."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

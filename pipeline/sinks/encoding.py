@@ -1,7 +1,5 @@
 """A vision model's embeddings of the tokens, written beside them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """What is declared of each format of output: how its sinks are made, and how files without an end are rotated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """The first record of every output, as plain data."""
 
-from __future__ import annotations
-
 import json
 from importlib import metadata
 from typing import Any

@@ -1,7 +1,5 @@
 """JSON lines: a header, then one object per frame; whole lines only, at any moment."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

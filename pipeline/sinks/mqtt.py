@@ -1,7 +1,5 @@
 """MQTT: a short record of each frame to a topic of a broker; needs paho-mqtt."""
 
-from __future__ import annotations
-
 import logging
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """Parquet: one row per frame, the tokens' values as lists; needs pyarrow."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Outputs without an end: whole files are set aside by size or age, and nothing written before is lost."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

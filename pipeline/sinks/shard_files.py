@@ -1,7 +1,5 @@
 """One shard as a file: NPZ or safetensors, written and read back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from functools import partial

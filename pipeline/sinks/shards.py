@@ -34,8 +34,6 @@ The header (docs/output-format.md), with ``shard`` (counted from 0), is JSON tex
 metadata entry ``foveate`` in a safetensors file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

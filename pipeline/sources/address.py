@@ -1,7 +1,5 @@
 """Addresses: what the user typed, in a form that may be shown, and the files it stands for."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

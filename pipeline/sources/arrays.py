@@ -1,7 +1,5 @@
 """Pictures from Python as planes: arrays, tensors, images of PIL, frames of PyAV, torchcodec or Foveate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 

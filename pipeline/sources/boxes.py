@@ -1,7 +1,5 @@
 """The boxes of MP4, MOV and HEIF files (ISO/IEC 14496-12, 4.2), and the cropping that they declare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 

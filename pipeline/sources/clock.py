@@ -1,7 +1,5 @@
 """Presentation times: from the stream's timestamps where they are sane, made up where they are not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cropping and orientation that containers declare, and that FFmpeg's decoders do not apply."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The SourceInfo of a video, made when it is opened."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from av.video.frame import VideoFrame

@@ -4,8 +4,6 @@ FFmpeg follows edits that play parts of a track one after the other. So it is gi
 of the file's own, and the times that come of it are stretched, or moved, to what the file's own list says.
 """
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_right
 from pathlib import Path

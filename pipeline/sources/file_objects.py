@@ -1,7 +1,5 @@
 """Binary file objects as sources: open files, io.BytesIO and others, given a path to open them by."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

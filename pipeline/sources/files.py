@@ -1,7 +1,5 @@
 """The feed for a file: one of its streams, or for HEIF pictures all tiles of one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.pipeline.errors import SourceError

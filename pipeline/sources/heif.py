@@ -1,7 +1,5 @@
 """The primary picture of HEIF files (HEIC, AVIF): its tiles, cropping and orientation (ISO/IEC 23008-12)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple

@@ -1,7 +1,5 @@
 """The elements of Matroska and WebM files (RFC 8794), and the cropping that they declare (RFC 9559)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Which parts of a picture file are transparent. The alpha of videos is ignored."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Opening files with libavformat, in one piece or in part."""
 
-from __future__ import annotations
-
 import os
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Orientation: turning planes upright by the stream's display matrix."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Sources of frames from Python: an iterable of pictures, or pictures that are pushed one by one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import replace

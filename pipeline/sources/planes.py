@@ -1,7 +1,5 @@
 """A decoded PyAV frame as 8-bit planes: a view where it is 4:2:0, 4:4:4 or grey, else converted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Decoded frames as pictures: planes of 8 bits, cropped and upright."""
 
-from __future__ import annotations
-
 import logging
 from typing import NamedTuple
 

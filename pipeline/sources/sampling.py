@@ -1,7 +1,5 @@
 """Which pictures of a video are processed: a span of time, so many a second, or every Nth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace

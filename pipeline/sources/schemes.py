@@ -1,7 +1,5 @@
 """Which network addresses can be read: as files that have an end, live, or both; and what to do about the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 OpenCV decodes them; what is handed on is a TIFF again, without compression, so that all else is read as of any other.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """MPEG transport streams, where FFmpeg does not report what is in them (ISO/IEC 13818-1, 2.4.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Whether a file is shorter than its own structure says: the sure sign of an interrupted copy."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import BinaryIO

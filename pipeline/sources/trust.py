@@ -1,7 +1,5 @@
 """Certificates of servers: how Python and libav verify them, and what is wrong where they cannot."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from pathlib import Path

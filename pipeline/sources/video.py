@@ -1,7 +1,5 @@
 """The Source for everything that PyAV decodes from files."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import chain, islice

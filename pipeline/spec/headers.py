@@ -1,7 +1,5 @@
 """The constants as headers, for C and for CUDA."""
 
-from __future__ import annotations
-
 import struct
 from enum import IntEnum
 from importlib import import_module

@@ -1,7 +1,5 @@
 """From a text probability map to boxes around lines of text, and to the cells that they touch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 

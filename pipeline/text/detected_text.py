@@ -1,7 +1,5 @@
 """Text of a stream by a detector, which runs in a thread; its result is warped along the flow."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import Any

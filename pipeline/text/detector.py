@@ -1,7 +1,5 @@
 """The text detector: the model in the package rapidocr, run by onnxruntime. Nothing is downloaded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Selections as one padded batch of patches, positions and a validity mask."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rows of patches, computed on the device of the patches, such as a GPU; the same numbers as ``rows``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Vision models as encoders of Selections, for outputs that hold embeddings; see ``sinks.encoding``."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final

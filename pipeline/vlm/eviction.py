@@ -1,7 +1,5 @@
 """Key-value caches of transformers: entries dropped, and the rest moved to other positions."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Which models are supported, without importing transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

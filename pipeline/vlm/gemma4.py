@@ -6,8 +6,6 @@ three apart: so its parts are called one after the other, in its own order, each
 them is changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Merge groups: the merge x merge neighbours that a model makes one language-model token of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -1,7 +1,5 @@
 """A model of transformers from a folder, and one-line errors for whatever is wrong with it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

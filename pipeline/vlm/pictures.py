@@ -5,8 +5,6 @@ token stands for: 28 * 28 with Qwen2-VL and Qwen2.5-VL (patches of 14 pixels, me
 are whole multiples of s where the budget decides them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final

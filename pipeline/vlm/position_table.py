@@ -1,7 +1,5 @@
 """A model's learned position table, read at places of a batch."""
 
-from __future__ import annotations
-
 import torch
 
 from foveate.pipeline.vlm.places import Kernel, table_weights

@@ -1,7 +1,5 @@
 """Prompts with the chosen groups alone, each at the position that it has in the prompt of the whole picture."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Reader: Selections and a question in, a model's answer out."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Patches as rows of numbers, as models' image processors make them of pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import cv2

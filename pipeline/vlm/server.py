@@ -1,7 +1,5 @@
 """A client of servers that speak OpenAI's protocol: pictures and a question in, the answer out as it comes."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Which parts of a frame to show beside a thumbnail: those that leave the least error in the cells that matter."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ One graph for each number of patches, captured when that number comes for the fi
 numbers of groups.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from contextlib import nullcontext
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """What vision towers of the Qwen families compute from a whole grid, computed for chosen groups."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 

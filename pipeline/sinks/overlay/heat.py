@@ -1,7 +1,5 @@
 """The score map: a perceptual colour map laid over the grey picture."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import cv2

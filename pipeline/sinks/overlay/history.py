@@ -1,7 +1,5 @@
 """The figures over time: tokens of each frame as bars, the reader's PSNR as a line, keyframes as ticks."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from typing import Final, NamedTuple

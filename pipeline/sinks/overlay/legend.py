@@ -1,7 +1,5 @@
 """The legend above the panels: which frame, how many tokens of each LOD, how much was recomputed."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from pathlib import PurePath

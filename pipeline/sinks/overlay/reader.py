@@ -1,7 +1,5 @@
 """What a model sees that is given the tokens, and how near that comes to the frame."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Bringing pictures and coarse maps to the size of a panel."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 

@@ -1,7 +1,5 @@
 """The overlay video as a sink: tokens, scores, what a model sees, and figures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from foveate.pipeline.frames import FrameView

@@ -1,7 +1,5 @@
 """The overlay's video file: H.264 that browsers play, at the frames' true times."""
 
-from __future__ import annotations
-
 import logging
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Video that is encoded for a recording, picture by picture: H.264 without reordering, each packet at its frame."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Recordings: what the Rerun viewer shows beside each other on one timeline; needs rerun-sdk."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

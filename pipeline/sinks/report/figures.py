@@ -1,7 +1,5 @@
 """The figures of every frame of one stream, for the report."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from typing import Final

@@ -1,7 +1,5 @@
 """The report: one HTML file with the clip and its panels, the figures over time, the queries, and the settings."""
 
-from __future__ import annotations
-
 import tempfile
 from base64 import b64encode
 from collections.abc import Iterator

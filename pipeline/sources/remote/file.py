@@ -1,7 +1,5 @@
 """A file on a server, with the methods of a binary file on disk."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import threading

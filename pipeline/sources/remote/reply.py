@@ -1,7 +1,5 @@
 """What a server sends of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """Files by HTTP and HTTPS (RFC 9110): parts of them, passwords, redirects, certificates."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket
