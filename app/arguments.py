@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise, takewhile
 from pathlib import PurePath
-from typing import Annotated, Any, Protocol, get_type_hints
+from typing import Any, Protocol
 
 import tyro
 from pydantic import ValidationError
-from tyro.conf import HelptextFromCommentsOff, arg
+from tyro.conf import HelptextFromCommentsOff
 
 from foveate.app.flags import (
     LAYOUT,
@@ -31,6 +31,7 @@ from foveate.app.flags import (
     value_of,
 )
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.flag_help import with_flags_of
 from foveate.pipeline.layouts import Layout, load_layout
 from foveate.pipeline.presets import load_preset
 from foveate.pipeline.settings import MOST_FRAMES, Settings
@@ -47,13 +48,6 @@ _TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
 _MARKERS = (HelptextFromCommentsOff,)  # else it looks for comments in the source of each
 
-
-def _default_shown(label: str) -> str:
-    """A default in the help as tyro words it, in the style of ``foveate run``; none where the text tells it."""
-    return "" if label in ("", "None", "False") else f"[{label}]"
-
-
-_AS_IN_RUN = arg(help_behavior_hint=_default_shown)
 
 PLACE = "{}"  # in an output's name, stands for the name of the video, or the number of the live source
 _IN_FOLDER = "{}.jsonl"  # what --out-dir is for by itself
@@ -193,15 +187,10 @@ def parse_call(target: Callable[..., Any], arguments: Sequence[str], command: st
     The parameters of ``target`` are the flags, its docstring is the help. Raises as parse does.
     """
 
-    hints = get_type_hints(target, include_extras=True)
-
     def later(*positional: Any, **named: Any) -> Callable[[], Any]:
         return functools.partial(target, *positional, **named)
 
-    later.__doc__ = target.__doc__
-    later.__annotations__ = {name: Annotated[hints[name], _AS_IN_RUN] for name in _names(target)}
-    later.__signature__ = inspect.signature(target)  # type: ignore[attr-defined]
-    call: Callable[[], Any] = parse(later, _with_times(arguments), command)
+    call: Callable[[], Any] = parse(with_flags_of(target, later), _with_times(arguments), command)
     return call
 
 
@@ -235,11 +224,7 @@ def _asked_of_tyro(target: Callable[..., Any], arguments: Sequence[str], command
 
 def _parameters(target: Callable[..., Any]) -> list[str]:
     """The flags of a function's parameters."""
-    return ["--" + name.replace("_", "-") for name in _names(target)]
-
-
-def _names(target: Callable[..., Any]) -> list[str]:
-    return list(inspect.signature(target).parameters)
+    return ["--" + name.replace("_", "-") for name in inspect.signature(target).parameters]
 
 
 def _with_times(arguments: Sequence[str]) -> list[str]:

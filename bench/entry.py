@@ -14,6 +14,7 @@ from foveate.bench.case import RedCheckError
 from foveate.pipeline.errors import FoveateError, SettingsError
 from foveate.pipeline.exits import Exit, leave
 from foveate.pipeline.extras import install_command
+from foveate.pipeline.flag_help import with_flags_of
 from foveate.pipeline.settings_errors import check_count
 from foveate.pipeline.sinks.destination import cannot_write
 
@@ -52,7 +53,11 @@ def exit_code(command: Callable[..., None], arguments: Sequence[str]) -> int:
     """Run ``command`` with a command line. Returns the exit code as ``guarded``."""
     module = sys.modules["__main__"].__spec__
     prog = f"python -m {module.name.removesuffix('.__main__')}" if module else command.__name__
-    return guarded(lambda: tyro.cli(command, prog=prog, args=list(arguments)))
+
+    def call(*positional: object, **named: object) -> None:
+        command(*positional, **named)
+
+    return guarded(lambda: tyro.cli(with_flags_of(command, call), prog=prog, args=list(arguments)))
 
 
 def guarded(call: Callable[[], None]) -> int:

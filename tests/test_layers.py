@@ -10,7 +10,7 @@ ROOMS = ("app", "bench", "cuda", "pipeline")
 
 PIPELINE = (
     ("constants that engines share", "spec"),
-    ("foundations", "errors exits extras machine npz plugins small_files timecode"),
+    ("foundations", "errors exits extras flag_help machine npz plugins small_files timecode"),
     ("frames and geometry", "channels colour flow frames geometry info phrase quadtree selection"),
     ("settings", "keywords layouts presets settings settings_errors settings_texts"),
     ("threads", "bounded_queue chain runner timing"),

@@ -24,11 +24,14 @@ Say = Callable[[str], None]
 
 
 def sample_folder() -> Path:
-    """Where the sample clips are. Raises SourceError where Foveate is not installed from a checkout."""
-    folder = ROOT / "sample_videos"
-    if not folder.is_dir():
-        raise SourceError("no sample clips come with this installation; name files to bench, or bench in a checkout")
-    return folder
+    """Where the sample clips are: in the checkout that this runs from, or else in the one that is the current folder.
+
+    Raises SourceError where there are none.
+    """
+    for folder in (ROOT / "sample_videos", Path("sample_videos").absolute()):
+        if all((folder / f"{name}.mp4").is_file() for name in SAMPLES):
+            return folder
+    raise SourceError("there are no sample clips here; run this in a clone of the repository, or name video files")
 
 
 def sample_clips(*names: str) -> list[Clip]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from foveate.app.main import main
+from foveate.bench.clips.samples import sample_folder
 from foveate.bench.speed import runs, turns
 
 STAGES = ["decode", "upload", "pyramid", "cascade", "output"]
@@ -152,10 +153,19 @@ def test_without_sample_clips_one_line_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("foveate.bench.clips.samples.ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
     assert main(["bench"]) == 1
     told = capsys.readouterr()
     assert told.err.count("\n") == 1
-    assert "no sample clips come with this installation" in told.err
+    assert "there are no sample clips here; run this in a clone" in told.err
+
+
+def test_an_installed_copy_finds_the_sample_clips_of_the_clone_that_it_runs_in(
+    samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foveate.bench.clips.samples.ROOT", tmp_path)
+    monkeypatch.chdir(samples.parent)
+    assert sample_folder() == samples
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
