@@ -16,6 +16,7 @@ from foveate.cuda.cascade.cascade import Cascade
 from foveate.cuda.driver.device import Device, Stream
 from foveate.cuda.driver.memory import Memory
 from foveate.cuda.frame_input import FrameControls
+from foveate.cuda.kernel_support import missing_kernels
 from foveate.cuda.state import FRAME_STATE, GRID_CHANNELS, KEYFRAMES, PixelState, PlaneLevels
 from foveate.pipeline.attributes.encoder import AttributesEncoder
 from foveate.pipeline.cascade.feedback import Feedback
@@ -32,6 +33,7 @@ from foveate.pipeline.relevance.stream_query import compile_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources import open_source
+from tests.trials import seeds, trial
 
 pytestmark = pytest.mark.gpu
 
@@ -104,7 +106,7 @@ class Pair:
         self.pictures: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []  # luma of level 4, of the flow level
         self._device, self._memory, self._stream = device, memory, stream
         self._settings = settings
-        self._plan = plan_stream(settings)
+        self.plan = plan_stream(settings)
         rated = settings.allocation.budget_average is not None
         self._debt = memory.array("debt", (1,), np.int32, stream) if rated else None
         self.ours, self.theirs = Feedback(), Feedback()
@@ -116,7 +118,7 @@ class Pair:
         """Yield the GPU's and the CPU's Selection of each frame, once the next ``behind`` are enqueued: 0 or 1."""
         states: list[State] = []
         enqueued: list[tuple[Frame, int, Selection]] = []
-        steps = cascade(self._tapped(frames, states), self._plan, self.theirs)
+        steps = cascade(self._tapped(frames, states), self.plan, self.theirs)
         for slot, step in zip(itertools.cycle(range(2)), steps, strict=False):
             enqueued.append((self._enqueue(states.pop(), slot), slot, step.selection))
             if len(enqueued) > behind:
@@ -125,7 +127,7 @@ class Pair:
             yield self._finish(*each)
 
     def _tapped(self, frames: Iterator[Frame], states: list[State]) -> Iterator[State]:
-        for state in pyramid(upload(frames, self._settings.change), self._plan, 1):
+        for state in pyramid(upload(frames, self._settings.change), self.plan, 1):
             states.append(state)
             luma, level = state.levels.luma, self._settings.cache.flow_level
             self.pictures.append((luma.level(TOP_LEVEL).copy(), luma.level(level).copy()))
@@ -140,7 +142,7 @@ class Pair:
         if self.cascade is None or self._loaded is None or state.update.keyframe == "size":
             self.free()
             self._loaded = Loaded(self._memory, self._stream, state)
-            arguments = self._device, self._loaded.pixels, self._plan, self.ours, self._stream
+            arguments = self._device, self._loaded.pixels, self.plan, self.ours, self._stream
             flow = (lambda _: self._flow) if self._given else None
             self.cascade = Cascade(*arguments, flow=flow, debt=self._debt)
         frame = state.update.frame
@@ -673,3 +675,24 @@ def test_motion_is_known_when_it_is_asked_for(behind: int, pairs: Any) -> None:
         for feedback in (pair.ours, pair.theirs) if index in asks else ():
             feedback.set_query(tuple(asks[index]), compile_queries(encoder, asks[index]).terms)
     assert relevant >= {8, 11, *range(15, 20)}
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_random_trials(pairs: Any, seed: int, tmp_path: Path) -> None:
+    """Random settings, clips and feedback; see tests/trials.py."""
+    tried = trial(seed, tmp_path)
+    pair = pairs(tried.settings)
+    missing = missing_kernels(pair.plan)
+    if missing is not None:
+        pytest.skip(missing)
+    for ours, theirs in pair.run(iter(tried.frames)):
+        assert len(ours) <= tried.most(ours.index)
+        agree(ours, theirs, f"frame {ours.index}")
+        assert ours.extras == theirs.extras
+        assert (ours.participation is None) == (theirs.participation is None)
+        if ours.participation is not None:
+            np.testing.assert_allclose(ours.participation, theirs.participation, atol=1e-5)
+        for name, values in ours.maps.items():
+            np.testing.assert_allclose(values, theirs.maps[name], atol=1e-5, err_msg=name)
+        for feedback in (pair.ours, pair.theirs):
+            tried.feed(feedback, ours.index, len(ours))

@@ -21,11 +21,12 @@ from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.cpu.pyramid import State
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.frames import Frame
-from foveate.pipeline.plan import plan_stream
-from foveate.pipeline.selection import Selection
+from foveate.pipeline.plan import StreamPlan, plan_stream
+from foveate.pipeline.selection import Selection, Step
 from foveate.pipeline.settings import AllocationSettings, Settings, SourceSettings
 from foveate.pipeline.sinks.overlay.sink import OverlaySink
 from foveate.pipeline.sources import open_source
+from tests.trials import Trial, seeds, trial
 
 pytestmark = pytest.mark.gpu
 
@@ -38,6 +39,15 @@ QUERIES = {"pedestrians": ("moving", "-left:0.5"), "bunny": ("pink", "large gree
 
 def run(engine: Any, frames: list[Frame]) -> list[Selection]:
     return [step.selection for step in engine.cascade(engine.pyramid(engine.upload(iter(frames))))]
+
+
+def run_trial(engine: Any, feedback: Feedback, tried: Trial) -> list[Selection]:
+    """The Selections of a random trial, with its feedback on the way."""
+    found = []
+    for step in engine.cascade(engine.pyramid(engine.upload(iter(tried.frames)))):
+        found.append(step.selection)
+        tried.feed(feedback, step.selection.index, len(step.selection))
+    return found
 
 
 def read(clip: Path, count: int) -> list[Frame]:
@@ -55,9 +65,10 @@ def tokens(selection: Selection) -> set[tuple[int, int, int]]:
 
 
 def equal_share(first: list[Selection], second: list[Selection]) -> float:
-    """Tokens that both chose, of all that either chose more of, over all frames."""
-    both = sum(len(tokens(a) & tokens(b)) for a, b in zip(first, second, strict=True))
-    return both / max(1, sum(max(len(a), len(b)) for a, b in zip(first, second, strict=True)))
+    """Tokens that both chose, of all that either chose more of, over all frames; 1 where there are none."""
+    chosen = [(tokens(a), tokens(b)) for a, b in zip(first, second, strict=True)]
+    most = sum(max(len(a), len(b)) for a, b in chosen)
+    return sum(len(a & b) for a, b in chosen) / most if most else 1.0
 
 
 class CpuRun:
@@ -68,13 +79,26 @@ class CpuRun:
         self.index = 0  # of the frame at work
 
     def __call__(self, settings: Settings, frames: list[Frame]) -> list[Selection]:
-        engine = CpuEngine(plan_stream(settings), Feedback())
-        states = self._noted(engine.pyramid(engine.upload(iter(frames))))
-        return [step.selection for step in engine.cascade(states)]
+        return run(_Noting(self, plan_stream(settings), Feedback()), frames)
+
+    def trial(self, tried: Trial) -> list[Selection]:
+        feedback = Feedback()
+        return run_trial(_Noting(self, plan_stream(tried.settings), feedback), feedback, tried)
+
+
+class _Noting(CpuEngine):
+    """Notes which frame is at work."""
+
+    def __init__(self, run: CpuRun, plan: StreamPlan, feedback: Feedback) -> None:
+        super().__init__(plan, feedback)
+        self._run = run
+
+    def cascade(self, states: Iterable[State]) -> Iterator[Step]:
+        return super().cascade(self._noted(states))
 
     def _noted(self, states: Iterable[State]) -> Iterator[State]:
         for state in states:
-            self.index = state.update.frame.index
+            self._run.index = state.update.frame.index
             yield state
 
 
@@ -443,3 +467,18 @@ def test_what_the_hardware_decodes_can_be_asked(samples: Path) -> None:
             both.append(list(stream))
     for mine, cpu in zip(*both, strict=True):
         assert len(tokens(mine) & tokens(cpu)) >= EQUAL * len(cpu)
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_random_trials(seed: int, run_on_cpu: CpuRun, tmp_path: Path) -> None:
+    """Random settings, clips and feedback, from pixels to tokens; see tests/trials.py."""
+    tried = trial(seed, tmp_path)
+    expected = run_on_cpu.trial(tried)
+    feedback = Feedback()
+    engine = CudaEngine(plan_stream(tried.settings), feedback, run_on_cpu.flows.get, lockstep=True)
+    chosen = run_trial(engine, feedback, tried)
+    for mine, cpu in zip(chosen, expected, strict=True):
+        assert mine.keyframe == cpu.keyframe, mine.index
+        assert mine.changed == pytest.approx(cpu.changed, abs=1e-9), mine.index
+        assert len(mine) <= tried.most(mine.index)
+    assert equal_share(chosen, expected) >= EQUAL
