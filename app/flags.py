@@ -97,9 +97,7 @@ _RAY: Final = (
     "one on this machine. Needs the extra ray."
 )
 _RAY_GPUS: Final = "With --ray: the share of a GPU that each worker takes, such as 0.25."
-_SEGMENT: Final = (
-    "Split videos into segments of this length, such as 10m. With stream memory, the reader begins anew with each."
-)
+_SEGMENT: Final = "Split videos into segments of this length, such as 10m. With stream memory, each begins anew."
 _LIMIT: Final = "Stop a job that takes longer, such as 90s or 1h: it has failed."
 _RETRY: Final = "Also do again what failed before."
 _SHARD: Final = "Do only the I-th of N equal parts of the work, for arrays of jobs: 3/16."

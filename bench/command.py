@@ -25,7 +25,7 @@ from foveate.pipeline.settings import Settings
 
 _FILES = "Video files. Default: the sample clips, and others made from them."
 _SUITE = (
-    "quality: the reader's picture, against other ways to choose tokens. speed: as without a suite, and "
+    "quality: the picture that the tokens make, against other ways to choose them. speed: as without a suite, and "
     "cost by frame size, budget, share changed, queries and streams. ablation: other values of the settings."
 )
 _QUICK = "Run a suite on fewer clips and frames, with fewer repeats: minutes on a small machine."

@@ -147,11 +147,11 @@ class AllocationSettings(_Group):
     the gaze point, the best match of the query or the centre, coarser ones with distance. The others choose single
     cells with high scores, all at full resolution: three_stage and five_stage narrow the choice level by level,
     adaptive takes more tokens in complex frames, cluster_first chooses regions and then cells inside them, soft takes
-    the best cells and has a differentiable form for training. With stream memory, cells are ranked by what the reader
+    the best cells and has a differentiable form for training. With stream memory, cells are ranked by what the model
     lacks."""
     memory: Literal["frame", "stream"] = "frame"
-    """What the reader remembers. frame: nothing, so the tokens of each frame cover the whole picture. stream: all
-    earlier tokens, so tokens go only where its picture is wrong."""
+    """What the model keeps of earlier frames. frame: nothing, so the tokens of each frame cover the whole picture.
+    stream: all earlier tokens, so tokens go only where those no longer match the frame."""
     min_gain: float = Field(64.0, ge=0, le=1e15)
     """A token must reduce the weighted squared error by at least this much (8-bit units squared, summed over its
     pixels)."""
@@ -163,8 +163,8 @@ class AllocationSettings(_Group):
     merge: Literal[1, 2, 3] = 1
     """2: choose whole groups of 2x2 tokens, as Qwen-style models need; 3: groups of 3x3, as Gemma 4 needs."""
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
-    """How the reader enlarges coarse tokens. Stream memory compares this picture with the frame; overlay, report and
-    web page show it."""
+    """How coarse tokens are enlarged to a picture. Stream memory compares this picture with the frame; overlay, report
+    and web page show it."""
     share: float = Field(0.95, gt=0, le=1)
     """With strategy adaptive: keep the fewest cells that hold this share of the total score."""
     m0: float | None = Field(None, gt=0, le=1000)
