@@ -20,6 +20,7 @@ from foveate.cuda.driver.graph import no_capture
 from foveate.pipeline.sources.container import ContainerFeed
 
 _AHEAD: Final = 8  # pictures that are decoded before they are asked for
+_LOOKED_AT: Final = 64  # packets whose heads are looked at before they are decoded: more than a decoder holds
 _AT_A_TIME: Final = 4
 _HEAD: Final = 4096  # bytes of a packet in which what is told of its picture is looked for
 
@@ -65,9 +66,13 @@ class KeyframeHeads:
         places = enumerate(feed.index or ())
         self._places = deque((number, entry.pos, entry.size) for number, entry in places if entry.is_keyframe)
 
-    def ends(self, count: int) -> bool:
-        """Whether one of the first ``count`` packets asks for what the hardware does not do, or for another decoder."""
-        while self._places and self._places[0][0] < count:
+    def ends(self, received: int) -> bool:
+        """Whether decoding ahead has to end behind so many pictures.
+
+        One of the packets soon to be decoded asks for what the hardware does not do, or for another decoder:
+        PyNvVideoCodec ends the process at a packet of another format.
+        """
+        while self._places and self._places[0][0] < received + _LOOKED_AT:
             _, position, size = self._places.popleft()
             self._file.seek(position)
             head = self._form.beginning(self._file.read(min(size, _HEAD)))

@@ -260,13 +260,9 @@ class DeviceSource:
     def _ahead(self, device: Device) -> Generator[Decoded, None, None]:
         """Decoded ahead; from where that ends before the index does, packet by packet."""
         expected, received, reached = len(self._feed.index or ()), 0, None
-        with closing(Ahead(device, self._feed)) as decoder, closing(KeyframeHeads(self._feed)) as heads:
-            picture: Decoded
-            for picture in decoder:
-                if heads.ends(received + 1):
-                    break
-                received += 1
-                reached = picture.pts
+        with closing(self._before_another_format(device)) as pictures:
+            for picture in pictures:
+                received, reached = received + 1, picture.pts
                 yield picture
         if received < expected:
             with closing(self._rest(device, reached)) as rest:
@@ -274,6 +270,19 @@ class DeviceSource:
                     received += 1
                     yield picture
         self._note_loss(expected - received - self.damage.frames)
+
+    def _before_another_format(self, device: Device) -> Generator[Decoded, None, None]:
+        """Decoded ahead up to where another decoder may soon be needed."""
+        received = 0
+        with closing(KeyframeHeads(self._feed)) as heads:
+            if heads.ends(received):
+                return
+            with closing(Ahead(device, self._feed)) as decoder:
+                for picture in decoder:
+                    received += 1
+                    yield picture
+                    if heads.ends(received):
+                        return
 
     def _rest(self, device: Device, reached: int | None) -> Generator[Decoded, None, None]:
         """The pictures behind the time ``reached``; None: all."""

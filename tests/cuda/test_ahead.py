@@ -154,11 +154,18 @@ class Card:
         self.stops_after = FRAMES  # pictures
         self.lost: set[int] = set()  # times of pictures that the hardware cannot decode
         self.by_packet: list[int] = []  # times that were decoded packet by packet
+        self.ahead_of_use = 0  # pictures that were decoded ahead
         self.open = self.made = 0
 
     def ahead(self, _: Any, feed: ContainerFeed) -> Any:
         found = [pts for pts in times(feed.path) if pts not in self.lost][: self.stops_after]
-        return self._decoder(iter([picture(pts) for pts in found]))
+
+        def pictures() -> Iterator[Picture]:
+            for pts in found:
+                self.ahead_of_use += 1
+                yield picture(pts)
+
+        return self._decoder(pictures())
 
     def nvdec(self, *_: Any) -> Any:
         waiting: list[int] = []
@@ -249,10 +256,23 @@ def test_pictures_of_another_size_come_from_another_decoder_or_from_the_cpu(
     found, source = decoded(path, card)
     assert found == pytest.approx([index / 25 for index in range(2 * PICTURES)])
     assert asked == [("h264", "yuv420p", *LARGE, 0)]
-    assert card.made == made + (name == "joined.mp4")
+    assert card.made == made
     later = times(path)[PICTURES]
     assert sum(pts >= later for pts in card.by_packet) == PICTURES * (made - 1)
     assert source.damage.frames == 0
+
+
+def test_decoding_ahead_ends_long_before_a_packet_of_another_format(
+    card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which PyNvVideoCodec reaches before its picture is asked for, and ends the process at."""
+    monkeypatch.setattr(under_test, "codec_problem", lambda *_: None)
+    parts = [piece(tmp_path / "1.ts", "h264", (WIDTH, HEIGHT), pictures=100), piece(tmp_path / "2.ts", "h264", LARGE)]
+    path = joined(tmp_path / "joined.mp4", parts)
+    found, _ = decoded(path, card)
+    assert found == pytest.approx([index / 25 for index in range(100 + PICTURES)])
+    assert 30 <= card.ahead_of_use <= 100 - 60
+    assert card.made == 3
 
 
 def test_pictures_that_never_come_out_are_damage(card: Card, clip: Path) -> None:
