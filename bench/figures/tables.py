@@ -1,15 +1,20 @@
 """Tables of a page that are made from a whole record, as Markdown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from foveate.bench.records.reading import Case
+from foveate.bench.records.reading import Case, value_at
 from foveate.bench.records.table import markdown
 from foveate.bench.suites.choice import choices_table
 
 Record = dict[str, Any]
 
-_QUALITY: Final = ("psnr_luma", "psnr_luma_pooled", "psnr_luma_least", "constant_rate")
+_QUALITY: Final = {  # by the heading of the column
+    "mean": "psnr_luma",
+    "pooled": "psnr_luma_pooled",
+    "worst frame": "psnr_luma_least",
+    "constant rate": "constant_rate.psnr_luma",
+}
 _SHOWN: Final = {  # what a page calls the methods, with its footnotes
     "downscale": "whole frame, downscaled",
     "uniform": "uniform cells",
@@ -39,29 +44,20 @@ def _speeds(case: Case) -> tuple[str, ...]:
 
 
 def quality_table(record: Record) -> str:
-    """PSNR of each method and clip: mean / pooled / worst frame / constant rate; the best of each is bold."""
-    cases = {(case["method"], case["clip"]): _figures(case) for case in record["cases"]}
-    clips = list(dict.fromkeys(clip for _, clip in cases))
-    best = {clip: [max(column, key=float) for column in zip(*_of(cases, clip), strict=True)] for clip in clips}
-    rows = [
-        (_SHOWN.get(method, method), *(_bold(cases[method, clip], best[clip]) for clip in clips))
-        for method in dict.fromkeys(method for method, _ in cases)
-    ]
-    return markdown(("method", *clips), rows)
+    """A table for each clip: four figures of PSNR for each method; the best of each is bold."""
+    clips = dict.fromkeys(case["clip"] for case in record["cases"])
+    return "\n\n".join(_quality(clip, [case for case in record["cases"] if case["clip"] == clip]) for clip in clips)
 
 
-def _figures(case: Case) -> list[str]:
-    mean, pooled, least, constant = _QUALITY
-    return [f"{figure:.1f}" for figure in (case[mean], case[pooled], case[least], case[constant][mean])]
+def _quality(clip: str, cases: Sequence[Case]) -> str:
+    columns = [[f"{value_at(case, key):.1f}" for case in cases] for key in _QUALITY.values()]
+    marked = [[_bold(figure, max(column, key=float)) for figure in column] for column in columns]
+    names = [_SHOWN.get(case["method"], case["method"]) for case in cases]
+    return markdown((clip, *_QUALITY), list(zip(names, *marked, strict=True)))
 
 
-def _of(cases: Mapping[tuple[str, str], list[str]], clip: str) -> list[list[str]]:
-    return [figures for (_, each), figures in cases.items() if each == clip]
-
-
-def _bold(figures: list[str], best: list[str]) -> str:
-    pairs = zip(figures, best, strict=True)
-    return " / ".join(f"**{figure}**" if figure == most else figure for figure, most in pairs)
+def _bold(figure: str, best: str) -> str:
+    return f"**{figure}**" if figure == best else figure
 
 
 def _choices(record: Record) -> str:

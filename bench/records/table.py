@@ -1,5 +1,6 @@
 """A record as tables: on standard error, or as Markdown."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 _FILE_WIDTH = 160  # characters; a file or a pipe has none of its own
+_FIGURE = re.compile(r"(\**[+-]?\d[\d.,]*%?\**)?")  # bold or not, or none
 _NAMES = ("", "case", "stage", "figure", "group", "value")
 
 
@@ -73,10 +75,12 @@ def plain_table(*headings: str) -> Table:
     return table
 
 
-def markdown(heading: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table as Markdown, without a line feed at its end."""
-    first, *others = (f"| {' | '.join(row)} |" for row in (heading, *rows))
-    return "\n".join([first, "|---" * len(heading) + "|", *others])
+def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as Markdown, without a line feed at its end; columns of figures to the right."""
+    held = list(rows)
+    ruler = ("---:" if all(map(_FIGURE.fullmatch, column)) else "---" for column in zip(*held, strict=True))
+    first, *others = (f"| {' | '.join(row)} |" for row in (heading, *held))
+    return "\n".join([first, f"|{'|'.join(ruler if held else ['---'] * len(heading))}|", *others])
 
 
 def methods_table(

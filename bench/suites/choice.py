@@ -73,23 +73,22 @@ def _means(cases: Sequence[Case], values: Sequence[str], key: str) -> dict[str, 
 
 
 def choices_table(cases: Sequence[Case]) -> str:
-    """The choices as Markdown: of each group the default, what was found for the other values, and what is chosen.
-
-    PSNR against the default in dB, or the correlation with the exact likeness; in brackets CPU time over the default's.
+    """The choices as Markdown, a row for each value: PSNR against the default in dB, or the correlation with the exact
+    likeness; CPU time over the default's; which value is the default, and which one the figures choose.
     """
-    heading = ("group", "default", "dB (CPU time) of the other values", "chosen")
-    return markdown(heading, map(_row, choices(cases)))
+    heading = ("setting", "value", "PSNR, dB (PCA size: correlation)", "CPU time", "")
+    return markdown(heading, [row for choice in choices(cases) for row in _rows(choice)])
 
 
-def _row(choice: Choice) -> tuple[str, ...]:
-    base = choice.default or next(iter(choice.gains or choice.costs), "")
-    values = dict.fromkeys((*choice.gains, *choice.agreements, *choice.costs))
-    cells = (f"{value}: {_cell(choice, value)}" for value in values if value != base or choice.agreements)
-    return choice.group, base, "; ".join(cells), choice.best or ""
+def _rows(choice: Choice) -> Iterator[tuple[str, ...]]:
+    for place, value in enumerate(dict.fromkeys((*choice.gains, *choice.agreements, *choice.costs))):
+        cost = f"{choice.costs[value]:.2f}" if value in choice.costs else ""
+        marks = {"default": choice.default, "chosen": choice.best}
+        marked = ", ".join(mark for mark, held in marks.items() if held == value)
+        yield "" if place else choice.group, value, _found(choice, value), cost, marked
 
 
-def _cell(choice: Choice, value: str) -> str:
-    cost = f"({choice.costs[value]:.2f})" if value in choice.costs else ""
+def _found(choice: Choice, value: str) -> str:
     if value in choice.agreements:
-        return f"{choice.agreements[value]:.3f} {cost}".strip()
-    return f"{choice.gains[value]:+.2f} {cost}".strip() if value in choice.gains else cost
+        return f"{choice.agreements[value]:.3f}"
+    return f"{choice.gains[value]:+.2f}" if value in choice.gains else ""

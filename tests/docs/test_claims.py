@@ -94,21 +94,25 @@ def test_the_defaults() -> None:
     assert name is not None
     cases = json.loads((RESULTS / f"{name[1]}.json").read_text())["cases"]
     rows = page("defaults").split(name[0])[1].split("<!-- /ablation -->")[0].strip().splitlines()[2:]
-    groups = {}
-    for group, default, others, _ in ([cell.strip() for cell in row.strip("|").split(" | ")] for row in rows):
-        groups[group] = default
-        for value, gain, cost in re.findall(r"([^:;]+): (?:([+-][\d.]+) )?\(([\d.]+)\)", others):
-            held = [case for case in cases if case["group"] == group]
-            means = {
-                (each, key): fmean(case[key] for case in held if case["value"] == each and key in case)
-                for each in (value.strip(), default)
-                for key in (("psnr_luma", "cpu_ms") if gain else ("cpu_ms",))
-            }
-            mine, base = value.strip(), default
-            assert cost == f"{means[mine, 'cpu_ms'] / means[base, 'cpu_ms']:.2f}"
-            if gain:
-                assert gain == f"{means[mine, 'psnr_luma'] - means[base, 'psnr_luma']:+.2f}"
-        for value, correlation in re.findall(r"(\d+): (0\.\d{3})(?:;|$)", others):
-            own = [case["correlation"] for case in cases if (case["group"], case["value"]) == (group, value)]
-            assert correlation == f"{fmean(own):.3f}"
+    groups: dict[str, list[str]] = {}
+    for name, value, found, cost, marks in ([cell.strip() for cell in row[1:-1].split("|")] for row in rows):
+        if name:
+            held = [case for case in cases if case["group"] == name]
+            groups[name] = []
+            default = next((case["value"] for case in held if case["default"]), None)
+            base = default or value
+        groups[list(groups)[-1]].append(value)
+        means = {
+            key: [fmean(case[key] for case in held if case["value"] == each) for each in (value, base)]
+            for key in ("psnr_luma", "cpu_ms", "correlation")
+            if all(key in case for case in held)
+        }
+        assert ("default" in marks) == (value == default)
+        assert cost == (f"{means['cpu_ms'][0] / means['cpu_ms'][1]:.2f}" if "cpu_ms" in means else "")
+        if "psnr_luma" in means:
+            assert found == f"{means['psnr_luma'][0] - means['psnr_luma'][1]:+.2f}"
+        else:
+            assert found == (f"{means['correlation'][0]:.3f}" if "correlation" in means else "")
     assert list(groups) == list(dict.fromkeys(case["group"] for case in cases))
+    for group, values in groups.items():
+        assert set(values) == {case["value"] for case in cases if case["group"] == group}

@@ -45,7 +45,7 @@ def test_the_table_of_an_ablation(results: Path) -> None:
     ]
     (results / "two.json").write_text(json.dumps({"cases": cases}))
     text = renewed("<!-- ablation two -->\nold\n<!-- /ablation -->\n", results)
-    assert text.splitlines()[-2] == "| g | on | off: +1.50 (1.50) | off |"
+    assert text.splitlines()[-3:-1] == ["| g | on | +0.00 | 1.00 | default |", "|  | off | +1.50 | 1.50 | chosen |"]
 
 
 def test_the_table_of_speeds(results: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_table_of_speeds(results: Path) -> None:
     text = renewed("<!-- speeds two -->\n<!-- /speeds -->\n", results)
     assert text.splitlines()[1:-1] == [
         "| clip | memory | size | decoding, fps | Foveate, fps | ratio |",
-        "|---|---|---|---|---|---|",
+        "|---|---|---|---:|---:|---:|",
         "| a | frame | 64x48 | 200 | 100 | 0.50 |",
     ]
 
@@ -68,10 +68,10 @@ def test_the_table_of_quality(results: Path) -> None:
     (results / "two.json").write_text(json.dumps({"cases": cases}))
     text = renewed("<!-- quality two -->\n<!-- /quality -->\n", results)
     assert text.splitlines()[1:-1] == [
-        "| method | one |",
-        "|---|---|",
-        "| whole frame, downscaled | 31.0 / **30.0** / **20.0** / 31.0 |",
-        "| STC | **31.1** / **30.0** / 10.0 / **31.1** |",
+        "| one | mean | pooled | worst frame | constant rate |",
+        "|---|---:|---:|---:|---:|",
+        "| whole frame, downscaled | 31.0 | **30.0** | **20.0** | 31.0 |",
+        "| STC | **31.1** | **30.0** | 10.0 | **31.1** |",
     ]
 
 
