@@ -87,7 +87,7 @@ def test_the_command(record: dict[str, Any], tmp_path: Path, capsys: pytest.Capt
     assert out.read_text().startswith("<!doctype html>")
     for arguments, code, part in (
         (["report", "--out", str(out)], 2, "RECORD.json"),
-        (["report", str(results)], 2, "-o is missing"),
+        (["report", str(results)], 2, "--out is missing"),
         (["report", str(results), "--out", "gone/page.html"], 2, "there is no folder 'gone'"),
         (["report", "gone.json", "--out", str(out)], 1, "cannot read gone.json"),
     ):
