@@ -1,9 +1,9 @@
 """A benchmark case: a clip, the settings it runs with, and the form of its result."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from foveate.pipeline.settings import Settings
 
@@ -42,13 +42,17 @@ def cases_of(clips: Iterable[Clip], settings: Settings, memories: Sequence[Memor
     """Every clip with every memory (none named: the one of ``settings``); several memories become part of the name."""
     if not memories:
         return [Case(clip.name, clip, settings) for clip in clips]
+    by_memory = {memory: with_changes(settings, allocation={"memory": memory}) for memory in memories}
     return [
-        Case(f"{clip.name}, {memory}" if len(memories) > 1 else clip.name, clip, _with_memory(settings, memory))
+        Case(f"{clip.name}, {memory}" if len(memories) > 1 else clip.name, clip, changed)
         for clip in clips
-        for memory in memories
+        for memory, changed in by_memory.items()
     ]
 
 
-def _with_memory(settings: Settings, memory: Memory) -> Settings:
-    allocation = settings.allocation.model_copy(update={"memory": memory})
-    return settings.model_copy(update={"allocation": allocation})
+def with_changes(settings: Settings, **changes: Any) -> Settings:
+    """The settings with some replaced; of a group of settings, only those named."""
+    tree = settings.model_dump()
+    for key, value in changes.items():
+        tree[key] = {**tree[key], **value} if isinstance(value, Mapping) else value
+    return Settings.model_validate(tree)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from foveate.bench.case import Case, Memory, RedCheckError, cases_of, file_clips
+from foveate.bench.case import Case, Memory, RedCheckError, cases_of, file_clips, with_changes
 from foveate.bench.clips.samples import cache_folder, default_clips
 from foveate.bench.entry import check_folders, check_least
 from foveate.bench.records.compare import compare
@@ -21,7 +21,6 @@ from foveate.bench.suites.suite import SuiteName, run_suite
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.exits import Exit
 from foveate.pipeline.presets import load_preset
-from foveate.pipeline.settings import Settings
 
 _FILES = "Video files. Default: the sample clips, and others made from them."
 _SUITE = (
@@ -65,7 +64,8 @@ def bench(
         raise SettingsError("--quick goes with --suite quality, speed or ablation")
     else:
         clips = file_clips(files) if files else default_clips(cache_folder(), console.print)
-        record = bench_cases(cases_of(clips, _limited(settings, frames), memory), repeats or _TURNS, console)
+        limited = settings if frames is None else with_changes(settings, source={"frames": frames})
+        record = bench_cases(cases_of(clips, limited, memory), repeats or _TURNS, console)
     hand_out(record, out)
     (print_record if suite is None else print_suite)(record, console)
     if report is not None:
@@ -107,12 +107,6 @@ def _teller(console: Console) -> Callable[[str], None]:
 def _resumes(out: Path) -> bool:
     """Whether a suite saves its record there after each job and resumes from it: not if it is a device."""
     return out.is_file() or not out.exists()
-
-
-def _limited(settings: Settings, frames: int | None) -> Settings:
-    if frames is None:
-        return settings
-    return settings.model_copy(update={"source": settings.source.model_copy(update={"frames": frames})})
 
 
 def _check(repeats: int | None, frames: int | None, out: str | None, report: str | None) -> None:

@@ -1,5 +1,6 @@
 """Exit codes, one-line errors and argument checks of the benchmarks that run as ``python -m foveate.bench....``"""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -106,6 +107,14 @@ def check_folders(**outputs: str | None) -> None:
     for flag, name in outputs.items():
         if name is not None and not Path(name).parent.is_dir():
             raise SettingsError(f"--{flag} {name!r}: there is no folder {str(Path(name).parent)!r}")
+
+
+def size_of(text: str) -> tuple[int, int]:
+    """Width and height of ``--size``, such as 1920x1080. Raises SettingsError."""
+    match = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
+    if match is None:
+        raise SettingsError(f"--size must be written as WIDTHxHEIGHT, such as 1920x1080, got {text!r}")
+    return int(match[1]), int(match[2])
 
 
 def check_least(least: int, **numbers: int) -> None:

@@ -7,10 +7,8 @@ The encoder is bench/cases/patch_encoder.py, a stand-in for a model. Queries are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from statistics import fmean
 from typing import Annotated, Any, Final
 
@@ -20,27 +18,22 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.cases.patch_encoder import PatchEncoder
+from foveate.bench.cases.probing import probed
+from foveate.bench.cases.ranking import TOP, agreement
 from foveate.bench.clips.samples import SAMPLES, clips_of
 from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import clip_record, hand_out, new_record
-from foveate.pipeline.cascade.feedback import Feedback
 from foveate.pipeline.colour import picture_rgb
-from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.encoders.embedder import DenseEmbedder
 from foveate.pipeline.encoders.image_text import Vectors, unit
 from foveate.pipeline.encoders.pca import COMPONENTS, Projection
 from foveate.pipeline.geometry import Geometry
-from foveate.pipeline.phrase import Phrase
-from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.encoder import CompiledQuery, Embedded, EmbedderInput
-from foveate.pipeline.relevance.stream_query import StreamQuery
-from foveate.pipeline.settings import ClipSettings, Settings
-from foveate.pipeline.sources import open_source
+from foveate.pipeline.query.encoder import Embedded, EmbedderInput
+from foveate.pipeline.settings import ClipSettings
 
 Map = NDArray[np.float32]
 
-_TOP: Final = 273  # cells: the usual budget
 _QUERIES: Final = 8
 WAYS: Final[Mapping[str, ClipSettings]] = {
     "as set by default": ClipSettings(),
@@ -65,7 +58,7 @@ def carrying(
             record["cases"].append({"name": f"{clip.name}, {name}", "clip": clip.name, "way": name} | case)
             say(
                 f"{clip.name}, {name}: rank correlation {case['spearman']:.3f} (least {case['spearman_least']:.3f}), "
-                f"top {_TOP} {case['top']:.3f}, top tenth {case['top_tenth']:.3f}, encoded {case['encoded']:.1%}"
+                f"top {TOP} {case['top']:.3f}, top tenth {case['top_tenth']:.3f}, encoded {case['encoded']:.1%}"
             )
     hand_out(record, out)
 
@@ -77,24 +70,19 @@ def clip_carrying(clip: Clip, way: ClipSettings, frames: int) -> dict[str, Any]:
     and query. ``top`` and ``top_tenth``: share of the 273, and of the tenth, most relevant cells that are the same.
     ``encoded``: share of the cells encoded per frame, the first frame included.
     """
-    probe = _Probe(way)
-    source = open_source(str(clip.path), Settings().source)
-    settings = Settings(encoder="open_clip", keep_embeddings=True, clip=way)
-    engine = CpuEngine(StreamPlan(settings, StreamQuery(probe, None, {}, ())), Feedback())
-    with closing(source):
-        steps = engine.cascade(engine.pyramid(engine.upload(islice(source, frames))))
-        count = sum(1 for _ in steps)
-    if count < 2 or len(probe.seen) != count:
-        raise RedCheckError(f"{clip.name}: {len(probe.seen)} of {count} frames were looked at")
-    agreements = [_agreement(*pair) for seen in probe.seen[1:] for pair in zip(seen.carried, seen.fresh, strict=True)]
+    frames_seen: list[_Seen] = []
+    count = probed(clip.path, frames, lambda geometry: _ProbeEmbedder(way, geometry, frames_seen), clip=way)
+    if count < 2 or len(frames_seen) != count:
+        raise RedCheckError(f"{clip.name}: {len(frames_seen)} of {count} frames were looked at")
+    agreements = [agreement(*pair) for seen in frames_seen[1:] for pair in zip(seen.carried, seen.fresh, strict=True)]
     spearman, top, tenth = (list(values) for values in zip(*agreements, strict=True))
     return {
         "spearman": fmean(spearman),
         "spearman_least": min(spearman),
         "top": fmean(top),
         "top_tenth": fmean(tenth),
-        "encoded": fmean(seen.encoded for seen in probe.seen),
-        "samples": {"spearman": spearman, "top": top, "encoded": [seen.encoded for seen in probe.seen]},
+        "encoded": fmean(seen.encoded for seen in frames_seen),
+        "samples": {"spearman": spearman, "top": top, "encoded": [seen.encoded for seen in frames_seen]},
     } | clip_record(clip, count)
 
 
@@ -107,25 +95,9 @@ class _Seen:
     encoded: float
 
 
-class _Probe:
-    """A query encoder whose embedder also records what encoding each whole frame gives."""
-
-    name: Final = "probe"
-
-    def __init__(self, way: ClipSettings) -> None:
-        self._way = way
-        self.seen: list[_Seen] = []
-
-    def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
-        """There are no queries in words."""
-        return CompiledQuery(None)
-
-    def embedder(self, geometry: Geometry) -> _ProbeEmbedder:
-        """The embedder under test."""
-        return _ProbeEmbedder(self._way, geometry, self.seen)
-
-
 class _ProbeEmbedder:
+    """The embedder under test, which also records what encoding each whole frame gives."""
+
     def __init__(self, way: ClipSettings, geometry: Geometry, seen: list[_Seen]) -> None:
         self._way = way
         self._geometry = geometry
@@ -166,15 +138,6 @@ class _ProbeEmbedder:
         """End the inner embedder."""
         if self._inner is not None:
             self._inner.close()
-
-
-def _agreement(carried: Map, fresh: Map) -> tuple[float, float, float]:
-    """Spearman's rank correlation, and the shares of the top 273 and the top tenth in common, of float32[cells]."""
-    one, two = (np.argsort(np.argsort(values, kind="stable")) for values in (carried, fresh))
-    top, tenth = (
-        float(np.mean(one[two >= len(two) - most] >= len(one) - most)) for most in (_TOP, max(len(one) // 10, 1))
-    )
-    return float(np.corrcoef(one, two)[0, 1]), top, tenth
 
 
 if __name__ == "__main__":

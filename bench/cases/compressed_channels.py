@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip
+from foveate.bench.cases.ranking import agreement
 from foveate.bench.clips.samples import SAMPLES, clips_of
 from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.records.table import methods_table, say
@@ -28,7 +29,6 @@ from foveate.pipeline.geometry import Map, as_blocks
 
 CHANNELS: Final = ("edges", "edges_inverted", "highpass", "edge_distance", "saliency", "motion", "eccentricity")
 """What the score is made of; each in [0, 1]."""
-_TOP: Final = 273
 _SIDE: Final = 4
 _STEPS: Final = 7  # from one end point of a block to the other
 
@@ -148,14 +148,6 @@ def _figures(maps: list[dict[str, Map]], form: Format) -> dict[str, Any]:
 def score(channels: dict[str, Map]) -> Map:
     """The default score without a query, of cells that all changed: float32[cells]."""
     return score_cells(channels, None, np.ones(channels["edges"].shape, np.bool_)).score.ravel()
-
-
-def agreement(one: Map, other: Map) -> tuple[float, float, float]:
-    """Spearman's rank correlation, and shares of the top 273 and the top tenth in common; ties by the cell's number."""
-    places = [np.argsort(np.argsort(-values, kind="stable")) for values in (one, other)]
-    tops = (min(_TOP, len(one)), max(len(one) // 10, 1))
-    shares = [float(np.mean(places[1][places[0] < most] < most)) for most in tops]
-    return float(np.corrcoef(places[0], places[1])[0, 1]), shares[0], shares[1]
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from foveate.bench.clips.footage import read_footage
 from foveate.bench.clips.samples import SAMPLES, clips_of
 from foveate.bench.entry import Out, run_module
 from foveate.bench.peers.methods import STRATEGIES
+from foveate.bench.reader.painting import decibels
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline.selection import PATCH
@@ -26,8 +27,6 @@ from foveate.pipeline.selection import PATCH
 _BUDGETS: Final = (64, 128, 273, 512)
 _STEPS: Final = 256  # to a level: as finely as texture hardware weighs two of them
 _COARSEST: Final = 16
-_MOST: Final = 60.0  # dB, as in bench.cases.quality
-_LEAST: Final = 1e-9  # mean squared error
 _QUADTREE: Final = "rate_distortion, frame"
 
 
@@ -50,8 +49,7 @@ def _cases(clip: Clip, budget: int) -> list[dict[str, Any]]:
     cases = []
     for name, whole in (("between levels", False), ("whole levels", True)):
         lod, (rows, columns) = finest(luma.shape, budget, whole)
-        error = max(float(np.mean((covered(luma, lod, rows, columns) - luma) ** 2)), _LEAST)
-        psnr = min(float(10 * np.log10(255**2 / error)), _MOST)
+        psnr = decibels(float(np.mean((covered(luma, lod, rows, columns) - luma) ** 2)))
         named = {"name": f"{clip.name}, {budget}, {name}", "lod": lod, "tokens": rows * columns}
         cases.append(named | {"psnr_luma": psnr})
     (tree,) = clip_quality(clip, {_QUADTREE: STRATEGIES[_QUADTREE]}, budget, 1)

@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 from tyro.conf import arg
 
 from foveate.bench.case import Clip
-from foveate.bench.cases.compressed_channels import agreement
 from foveate.bench.cases.motion_vectors import level_of
-from foveate.bench.clips.footage import Plane, read_footage
+from foveate.bench.cases.ranking import agreement
+from foveate.bench.clips.footage import Plane, cell_means, read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
 from foveate.bench.entry import Out, check_least, needed, run_module
 from foveate.bench.records.table import methods_table, say
 from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline import open_stream
-from foveate.pipeline.geometry import CELL
 
 with needed(__name__):
     import torch
@@ -100,9 +99,7 @@ def read_shot(clip: Clip, frames: int) -> Shot:
 def change(before: Plane, now: Plane) -> Map:
     """log(1 + mean absolute difference) of each cell, in grey levels: float32[rows, columns]."""
     off = np.abs(now.astype(np.float32) - before)
-    padded = np.pad(off, ((0, -off.shape[0] % CELL), (0, -off.shape[1] % CELL)), mode="edge")
-    blocks = padded.reshape(padded.shape[0] // CELL, CELL, padded.shape[1] // CELL, CELL)
-    return np.asarray(np.log1p(blocks.mean(axis=(1, 3))), np.float32)
+    return np.log1p(cell_means(off[..., None])).astype(np.float32)
 
 
 def held_out(held: Shot, others: Sequence[Shot]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ one), and the mean vector of each cell. The pan is generated, as the cameras of 
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 import av
 import cv2
@@ -27,23 +27,18 @@ from numpy.typing import NDArray
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
+from foveate.bench.cases.probing import probed
 from foveate.bench.clips.encoding import DEFAULT_QUALITY, encode, grey_frame
 from foveate.bench.clips.footage import CELL, Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, clips_of, sample_clips
 from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.records.table import methods_table, say
 from foveate.bench.records.writing import clip_record, hand_out, new_record
-from foveate.pipeline.cascade.feedback import Feedback
-from foveate.pipeline.cpu.engine import CpuEngine
 from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.flow import Flow, warped
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry
-from foveate.pipeline.phrase import Phrase
-from foveate.pipeline.plan import StreamPlan
-from foveate.pipeline.query.encoder import CompiledQuery, EmbedderInput
-from foveate.pipeline.relevance.stream_query import StreamQuery
-from foveate.pipeline.settings import CacheSettings, Settings
-from foveate.pipeline.sources import open_source
+from foveate.pipeline.query.encoder import EmbedderInput
+from foveate.pipeline.settings import CacheSettings
 
 PAN: Final = (
     "generated: a view of 640x384 on a frame of bunny, moving 5 pixels right and 2 down a frame, noise of 1 level"
@@ -206,29 +201,20 @@ def costs_of(path: Path, lumas: Sequence[Plane], grid: tuple[int, int]) -> dict[
     }
 
 
-class _Probe:
-    """A query encoder and embedder that only keeps the flow of each frame that it gets, by the frame's number."""
+class _FlowRecorder:
+    """An embedder that only keeps the flow of each frame that it gets, by the frame's number."""
 
-    name: Final = "probe"
     settled: Final = False
 
-    def __init__(self) -> None:
-        self.flows: dict[int, Flow] = {}
-
-    def compile(self, phrases: Sequence[Phrase]) -> CompiledQuery:
-        """There are no queries in words."""
-        return CompiledQuery(None)
-
-    def embedder(self, geometry: Geometry) -> Self:
-        """Itself, as there is one size of frames."""
+    def __init__(self, flows: dict[int, Flow], geometry: Geometry) -> None:
+        self._flows = flows
         self._cells = -(-geometry.height // CELL), -(-geometry.width // CELL)
-        return self
 
     def update(self, view: EmbedderInput) -> None:
         """Keep the flow, without the padding; on keyframes there is none."""
         if view.flow is not None:
             rows, columns = self._cells
-            self.flows[view.frame.index] = Flow(*(part[:rows, :columns].copy() for part in view.flow))
+            self._flows[view.frame.index] = Flow(*(part[:rows, :columns].copy() for part in view.flow))
 
     def close(self) -> None:
         """There is nothing to stop."""
@@ -236,13 +222,9 @@ class _Probe:
 
 def product_flows(path: Path, frames: int, level: Literal[2, 3]) -> dict[int, Flow]:
     """The flow of the product's frames by their numbers, but for keyframes and frames that did not change."""
-    probe = _Probe()
-    settings = Settings(encoder="open_clip", keep_embeddings=True, cache=CacheSettings(flow_level=level))
-    engine = CpuEngine(StreamPlan(settings, StreamQuery(probe, None, {}, ())), Feedback())
-    with closing(open_source(str(path), settings.source)) as source:
-        for _ in engine.cascade(engine.pyramid(engine.upload(islice(source, frames)))):
-            pass
-    return probe.flows
+    flows: dict[int, Flow] = {}
+    probed(path, frames, partial(_FlowRecorder, flows), cache=CacheSettings(flow_level=level))
+    return flows
 
 
 def _search(pictures: Sequence[Plane], level: int) -> None:

@@ -7,7 +7,6 @@ for, over three masks: the cells that the query's map marks; where the tokens li
 pixels that move, found without Foveate.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median
@@ -21,6 +20,7 @@ from tyro.conf import Positional, arg
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.samples import SAMPLES, clips_of
 from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.reader.painting import decibels
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import clip_record, hand_out, new_record
 from foveate.pipeline.selection import PATCH, Selection
@@ -30,7 +30,6 @@ from foveate.pipeline.vlm.pictures import PIXELS, Picture, pictures_of
 Pixels = NDArray[Any]  # uint8[height, width, 3], R'G'B'
 Mask = NDArray[np.bool_]
 
-_HIGHEST: Final = 60.0  # dB that a frame counts at most
 _MARKED: Final = 0.5  # of the query's map
 _STANDS_OUT: Final = 15  # levels of luma that a moving pixel differs by from the median picture
 _OPENING: Final = np.ones((5, 5), np.uint8)  # smaller spots are noise
@@ -139,19 +138,15 @@ def _squares(rgb: Pixels, seen: Pixels) -> NDArray[np.float32]:
     return ((rgb.astype(np.float32) - seen) ** 2).mean(axis=2)
 
 
-def _psnr(error: float) -> float:
-    return _HIGHEST if error == 0 else min(_HIGHEST, 10 * math.log10(255**2 / error))
-
-
 def _summary(found: Sequence[tuple[float, float, int]], area: int) -> Mapping[str, Any]:
     if not found:
         return {"frames": 0}
     summary: dict[str, Any] = {"frames": len(found), "share": fmean(pixels for *_, pixels in found) / area}
     every = sum(pixels for *_, pixels in found)
     for at, name in enumerate(("one", "parts")):
-        each = [_psnr(errors[at]) for errors in found]
+        each = [decibels(errors[at]) for errors in found]
         pooled = sum(errors[at] * errors[2] for errors in found) / every
-        summary |= {f"{name}_mean": fmean(each), f"{name}_median": median(each), f"{name}_pooled": _psnr(pooled)}
+        summary |= {f"{name}_mean": fmean(each), f"{name}_median": median(each), f"{name}_pooled": decibels(pooled)}
         summary[f"{name}_samples"] = each
     summary["worse"] = sum(parts > one for one, parts, _ in found)
     return summary

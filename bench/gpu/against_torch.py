@@ -9,6 +9,7 @@ the fill of the last few tokens, ages, and the stack of 40 channels.
 """
 
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,7 +17,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import Out, run_module
-from foveate.bench.gpu.launches import percentiles
+from foveate.bench.gpu.launches import percentiles, torch_times
 from foveate.bench.gpu.scene import HEIGHT, WIDTH, open_scene, pictures
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import hand_out, new_record
@@ -70,28 +71,16 @@ def _torch(clip: Path) -> tuple[dict[str, Any], Tokens, str]:
     step = torch.compile(selection.step, fullgraph=True, dynamic=False)
     state = selection.start(frames[0])
     for index in range(3):
-        state, tokens = step(frames[(index + 1) % 2], state)
-    plain = _timed(torch, lambda index: selection.step(frames[(index + 1) % 2], state))
-    called = _timed(torch, lambda index: step(frames[(index + 1) % 2], state))
+        state, _ = step(frames[(index + 1) % 2], state)
     graphs = [_captured(torch, step, frame, state) for frame in frames]
-    replayed = _timed(torch, lambda index: graphs[(index + 1) % 2][0].replay())
-    tokens = graphs[0][1].cpu().numpy()
-    times = {"plain": percentiles(plain), "called": percentiles(called), "replayed": percentiles(replayed)}
-    return times, selection.named(tokens), str(torch.__version__)
-
-
-def _timed(torch: Any, frame: Callable[[int], Any]) -> list[float]:
-    """Milliseconds on the device's clock of each frame, one enqueued behind the other."""
-    for index in range(_WARM):
-        frame(index)
-    torch.cuda.synchronize()
-    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(_FRAMES)]
-    for index, (before, after) in enumerate(events):
-        before.record()
-        frame(index)
-        after.record()
-    torch.cuda.synchronize()
-    return [before.elapsed_time(after) for before, after in events]
+    turns = cycle((1, 0))
+    ways: dict[str, Callable[[], object]] = {
+        "plain": lambda: selection.step(frames[next(turns)], state),
+        "called": lambda: step(frames[next(turns)], state),
+        "replayed": lambda: graphs[next(turns)][0].replay(),
+    }
+    times = {way: percentiles(torch_times(frame, _WARM, _FRAMES)) for way, frame in ways.items()}
+    return times, selection.named(graphs[0][1].cpu().numpy()), str(torch.__version__)
 
 
 def _captured(torch: Any, step: Any, frame: Any, state: Any) -> tuple[Any, Any]:

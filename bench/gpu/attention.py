@@ -25,7 +25,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
 from foveate.bench.entry import Out, run_module
-from foveate.bench.gpu.launches import percentiles
+from foveate.bench.gpu.launches import percentiles, torch_times
 from foveate.bench.gpu.scene import pictures
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import hand_out, new_record
@@ -237,16 +237,9 @@ def _times(attend: Callable[[], Any]) -> list[float]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         kept = attend()
-    times = []
-    for _ in range(_WARM + _REPLAYS):
-        before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        before.record()
-        graph.replay()
-        after.record()
-        after.synchronize()
-        times.append(float(before.elapsed_time(after)))
+    times = torch_times(graph.replay, _WARM, _REPLAYS)
     del kept
-    return times[_WARM:]
+    return times
 
 
 if __name__ == "__main__":

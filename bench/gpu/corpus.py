@@ -22,7 +22,7 @@ from tyro.conf import Positional, arg
 
 from foveate.bench.case import Clip, RedCheckError
 from foveate.bench.clips.encoding import looped
-from foveate.bench.entry import Out, run_module
+from foveate.bench.entry import Out, run_module, size_of
 from foveate.bench.gpu import bare
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import clip_record, hand_out, new_record
@@ -48,12 +48,12 @@ def gpu_corpus(
     for name, value in {"times": times, "files": files, "workers": workers, "repeats": repeats}.items():
         check_count(name, value, 1, 10_000)
     record = new_record("gpu_corpus", out)
+    pixels = size_of(size)
     with Device() as device:
         record["card"] = device.name
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         short, clip = Path(folder) / "short.mp4", Path(folder) / "clip.mp4"
-        width, height = map(int, size.split("x"))
-        camera_clip(Path(file), short, (width, height), _FRAMES, _RATE)
+        camera_clip(Path(file), short, pixels, _FRAMES, _RATE)
         frames = looped(short, clip, times)
         record["first_s"] = _first(short, Path(folder) / "first")
         record |= {"clip": clip_record(Clip(Path(file).stem, short), _FRAMES), "times": times}

@@ -27,6 +27,28 @@ def launch_times(
     return times
 
 
+def torch_times(call: Callable[[], object], warm: int, count: int) -> list[float]:
+    """Milliseconds on the device's clock of each of ``count`` calls to torch, one enqueued behind the other."""
+    import torch
+
+    for _ in range(warm):
+        call()
+    torch.cuda.synchronize()
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(count)]
+    for before, after in events:
+        before.record()
+        call()
+        after.record()
+    torch.cuda.synchronize()
+    return [float(before.elapsed_time(after)) for before, after in events]
+
+
+def card_name() -> str:
+    """The name of the first card."""
+    with Device() as device:
+        return device.name
+
+
 def percentiles(times: Sequence[float], unit: str = "_ms") -> dict[str, Any]:
     """The 10th, 50th and 90th percentile of ``times``, and all of them as samples; ``unit`` ends their names."""
     found = {f"p{percent}{unit}": float(np.percentile(times, percent)) for percent in (10, 50, 90)}

@@ -20,7 +20,8 @@ from typing import Annotated, Any, Final, Literal
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.entry import Out, check_least, run_module, size_of
+from foveate.bench.gpu.launches import card_name
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
@@ -51,16 +52,16 @@ def gpu_live(
 ) -> None:
     """Simulate cameras of 30 pictures a second."""
     record = new_record("gpu_live", out, streams=streams, seconds=seconds, size=size, engine=engine, rate=_RATE)
+    pixels = size_of(size)
     check_least(1, streams=streams, seconds=seconds)
     check_least(0, processes=processes)
-    width, height = map(int, size.split("x"))
     settings = Settings(engine=engine, live=LiveSettings(connect_timeout=_OPENING))
     record["processes"] = processes or -(-streams // _EACH)
     if engine == "cuda":
-        record["card"] = _card()
+        record["card"] = card_name()
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clip = Path(folder) / "camera.ts"
-        camera_clip(Path(file), clip, (width, height), _LENGTH, _RATE)
+        camera_clip(Path(file), clip, pixels, _LENGTH, _RATE)
         record |= measured(clip, settings, streams, record["processes"], seconds)
     say(
         f"{streams} streams of {size} in {record['processes']} processes: {record['fps']:.0f} fps of "
@@ -76,13 +77,6 @@ def gpu_live(
     for step, times in opening["steps"].items():
         say(f"  {step}: after {times['p50_s']:.2f} s, p99 {times['p99_s']:.2f} s")
     hand_out(record, out)
-
-
-def _card() -> str:
-    from foveate.cuda.driver.device import Device
-
-    with Device() as device:
-        return device.name
 
 
 def measured(clip: Path, settings: Settings, streams: int, processes: int, seconds: int) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import av
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, run_module
+from foveate.bench.entry import Out, run_module, size_of
+from foveate.bench.gpu.launches import card_name
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.lossy import LossySender, free_port
@@ -47,11 +48,11 @@ def gpu_loss(
     check_count("seconds", seconds)
     check_count("percent", percent, 1, 100)
     record = new_record("gpu_loss", out, seconds=seconds, percent=percent, size=size, engine=engine)
-    width, height = map(int, size.split("x"))
-    record["card"] = _card() if engine == "cuda" else None
+    pixels = size_of(size)
+    record["card"] = card_name() if engine == "cuda" else None
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder:
         clip = Path(folder) / "camera.ts"
-        camera_clip(Path(file), clip, (width, height), _LENGTH, _RATE)
+        camera_clip(Path(file), clip, pixels, _LENGTH, _RATE)
         settings = Settings(engine=engine, live=LiveSettings(connect_timeout=60.0))
         record |= _through(clip, settings, seconds, percent / 100)
     say(
@@ -63,13 +64,6 @@ def gpu_loss(
     hand_out(record, out)
     if record["unrecovered"] or record["connections"] != 1 or record["growth_mib"] > _MOST:
         raise RedCheckError("pictures stay damaged, the connection was lost, or memory grows")
-
-
-def _card() -> str:
-    from foveate.cuda.driver.device import Device
-
-    with Device() as device:
-        return device.name
 
 
 def _through(clip: Path, settings: Settings, seconds: int, share: float) -> dict[str, Any]:

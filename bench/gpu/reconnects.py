@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 from tyro.conf import Positional, arg
 
 from foveate.bench.case import RedCheckError
-from foveate.bench.entry import Out, check_least, run_module
+from foveate.bench.entry import Out, check_least, run_module, size_of
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import hand_out, new_record
 from foveate.bench.speed.paced import PacedFeed, camera_clip, open_paced
@@ -35,14 +35,14 @@ def gpu_reconnects(
 ) -> None:
     """Lose and find a camera again and again, and watch what this process and the card hold."""
     record = new_record("gpu_reconnects", out, times=times, size=size, engine=engine)
+    pixels = size_of(size)
     check_least(_SAMPLES, times=times)
-    width, height = map(int, size.split("x"))
     with tempfile.TemporaryDirectory(prefix="foveate-bench-") as folder, ExitStack() as stack:
         device = stack.enter_context(Device()) if engine == "cuda" else None
         if device is not None:
             record["card"] = device.name
         clip = Path(folder) / "camera.ts"
-        camera_clip(Path(file), clip, (width, height), _FRAMES, 30)
+        camera_clip(Path(file), clip, pixels, _FRAMES, 30)
         record["samples"] = _watch(device, clip, Settings(engine=engine, live=_PATIENT), times)
     for sample in record["samples"]:
         say(f"{sample['connections']:6} connections: {_summary(sample)}")

@@ -18,6 +18,7 @@ from foveate.bench.case import RedCheckError
 from foveate.bench.clips.encoding import looped
 from foveate.bench.entry import Out, run_module
 from foveate.bench.gpu.bare import decode_bare
+from foveate.bench.gpu.launches import torch_times
 from foveate.bench.records.table import say
 from foveate.bench.records.writing import hand_out, new_record
 from foveate.pipeline.selection import Selection
@@ -125,18 +126,7 @@ def _graphed(tower: Any, graph: Any, selection: Selection) -> Callable[[], Any]:
 
 
 def _device_ms(call: Callable[[], Any]) -> float:
-    """Median of the device's time between two events."""
-    import torch
-
-    marks = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(_REPEATS)]
-    for _ in range(5):
-        call()
-    for begin, end in marks:
-        begin.record()
-        call()
-        end.record()
-    torch.cuda.synchronize()
-    return float(np.median([begin.elapsed_time(end) for begin, end in marks]))
+    return float(np.median(torch_times(call, 5, _REPEATS)))
 
 
 def _whole(tower: Any, selection: Selection, clip: Path, frames: int) -> float:

@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+import av
 from av.error import FFmpegError
 
 from foveate.bench.case import Case, RedCheckError
-from foveate.bench.speed.decoding import decode_bare
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.sinks import open_sink
 from foveate.pipeline.stream import open_stream
@@ -44,6 +45,23 @@ class PipelineRun(Run):
     stages: tuple[StageReport, ...]
 
 
+def decode_bare(path: Path, stream: int | None = None, frames: int | None = None) -> int:
+    """Decode a file's video stream with FFmpeg's own choice of threads, convert nothing, and count the frames.
+
+    It shares no code with the pipeline's sources.
+
+    ``stream`` counts the video streams from 0 (None: the best), ``frames`` is where to stop (None: at the end).
+    Raises FFmpegError, and ValueError where the file has no such stream.
+    """
+    with av.open(f"file:{path}") as container:
+        videos = container.streams.video
+        best = container.streams.best("video") if stream is None else videos[stream] if stream < len(videos) else None
+        if not isinstance(best, av.VideoStream):
+            raise ValueError(f"{path.name} has no video stream {'' if stream is None else stream}".rstrip())
+        best.thread_type = "AUTO"  # as the pipeline's source asks for
+        return sum(1 for _ in islice(container.decode(best), frames))
+
+
 def run_decode(case: Case) -> Run:
     """Decode and do nothing else. Raises RedCheckError where that fails."""
     source = case.settings.source
@@ -60,47 +78,32 @@ def run_pipeline(case: Case) -> PipelineRun:
     with _output() as out:
         began, cpu = time.perf_counter(), time.process_time()
         try:
-            counts, stages = _select(case, out)
+            selected, stages = _select(case, out)
         except FoveateError as error:
             raise RedCheckError(f"the pipeline failed: {error}") from error
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
         with out.open("rb") as file:
             lines = sum(line.endswith(b"\n") for line in file)
+    tokens, changed, keyframes = zip(*selected, strict=True) if selected else ((), (), ())
     return PipelineRun(
-        frames=counts.frames,
+        frames=len(selected),
         seconds=seconds,
         cpu_seconds=cpu_seconds,
         lines=lines,
-        tokens=counts.tokens,
-        most_tokens=counts.most_tokens,
-        changed=counts.changed / max(counts.frames, 1),
-        still_frames=counts.still_frames,
-        keyframes=counts.keyframes,
+        tokens=sum(tokens),
+        most_tokens=max(tokens, default=0),
+        changed=sum(changed) / max(len(selected), 1),
+        still_frames=sum(not share and not keyframe for _, share, keyframe in selected),
+        keyframes=sum(keyframes),
         stages=stages,
     )
 
 
-@dataclass(slots=True)
-class _Counts:
-    frames: int = 0
-    tokens: int = 0
-    most_tokens: int = 0
-    changed: float = 0.0  # sum
-    still_frames: int = 0
-    keyframes: int = 0
-
-
-def _select(case: Case, out: Path) -> tuple[_Counts, tuple[StageReport, ...]]:
-    counts = _Counts()
+def _select(case: Case, out: Path) -> tuple[list[tuple[int, float, bool]], tuple[StageReport, ...]]:
+    """Of each frame: tokens, share of tiles changed, and whether it is a keyframe."""
     with open_stream(str(case.clip.path), case.settings, sinks=[open_sink(str(out))]) as stream:
-        for selection in stream:
-            counts.frames += 1
-            counts.tokens += len(selection)
-            counts.most_tokens = max(counts.most_tokens, len(selection))
-            counts.changed += selection.changed
-            counts.keyframes += selection.keyframe is not None
-            counts.still_frames += selection.keyframe is None and selection.changed == 0
-    return counts, stream.report()
+        frames = [(len(selection), selection.changed, selection.keyframe is not None) for selection in stream]
+    return frames, stream.report()
 
 
 @contextmanager

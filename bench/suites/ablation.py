@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from foveate.bench.case import Clip, Memory
+from foveate.bench.case import Clip, Memory, with_changes
 from foveate.bench.cases.quality import method_quality
 from foveate.bench.clips.footage import Footage, read_footage
 from foveate.bench.peers.methods import ours
@@ -15,7 +15,7 @@ from foveate.bench.speed.cost import in_turns, on_cpu
 from foveate.bench.suites.components import components_job
 from foveate.bench.suites.output_cost import output_cost_jobs
 from foveate.bench.suites.plan import Plan, read_frames
-from foveate.bench.suites.variants import BIAS, GROUPS, Group, Options, Variant, default_of, with_default
+from foveate.bench.suites.variants import BIAS, GROUPS, Group, Variant, default_of, with_default
 from foveate.pipeline.frames import Frame
 from foveate.pipeline.settings import Settings
 
@@ -46,8 +46,7 @@ class _Held:
             self._footage = read_footage(self._clip.path, self._plan.frames)
             self._frames = read_frames(self._clip.path, self._plan.frames)
         base, variants = self._plan.settings, with_default(group, self._plan.settings)
-        trees = {each.value: self._tree(group, each, memory) for each in variants}
-        settings = {value: Settings.model_validate(tree) for value, tree in trees.items()}
+        settings = {each.value: self._settings(group, each, memory) for each in variants}
         costs = in_turns(dict.fromkeys(settings, self._frames), settings, self._plan.repeats)
         about = clip_record(self._clip, len(self._footage.pictures))
         default = default_of(group, base)
@@ -68,14 +67,14 @@ class _Held:
             for each in variants
         ]
 
-    def _tree(self, group: Group, variant: Variant, memory: Memory) -> dict[str, Any]:
-        tree = _over(self._plan.settings.model_dump(), {"allocation": {"memory": memory}})
-        tree = _over(_over(tree, group.also), variant.options)
+    def _settings(self, group: Group, variant: Variant, memory: Memory) -> Settings:
+        base = with_changes(on_cpu(self._plan.settings), allocation={"memory": memory})
+        options = dict(variant.options)
         if variant.weights is not None:
             file = self._folder / f"{variant.value}.toml"
             file.write_text(_toml(variant.weights))
-            tree["score"]["weights"] = str(file)
-        return on_cpu(Settings.model_validate(tree)).model_dump()
+            options["score"] = {**options["score"], "weights": str(file)}
+        return with_changes(with_changes(base, **group.also), **options)
 
     def _quality(self, settings: Settings) -> dict[str, Any]:
         assert self._footage is not None
@@ -89,13 +88,6 @@ class _Held:
 def _merged(quality: Mapping[str, Any], cost: Mapping[str, Any]) -> dict[str, Any]:
     """Both, and the samples of both."""
     return {**cost, **quality, "samples": {**cost["samples"], **quality["samples"]}}
-
-
-def _over(tree: dict[str, Any], options: Options) -> dict[str, Any]:
-    changed = dict(tree)
-    for key, value in options.items():
-        changed[key] = {**tree[key], **value} if isinstance(value, Mapping) else value
-    return changed
 
 
 def _toml(weights: Mapping[str, float]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
-from foveate.bench.case import Clip, RedCheckError
+from foveate.bench.case import Clip, RedCheckError, with_changes
 from foveate.bench.records.jobs import Job
 from foveate.bench.speed.cost import in_turns, on_cpu
 from foveate.bench.suites.plan import Plan, read_frames
@@ -38,7 +38,7 @@ def curve_jobs(plan: Plan) -> Iterator[Job]:
     """One job for each curve and memory: its points take turns."""
     clip = plan.clips[0]
     for memory in plan.memories:
-        settings = on_cpu(_with(plan.settings, allocation={"memory": memory}))
+        settings = on_cpu(with_changes(plan.settings, allocation={"memory": memory}))
         for name, curve in _CURVES.items():
             yield Job(f"{name}, {memory}", partial(_measured, name, memory, curve, settings, clip, plan))
 
@@ -76,18 +76,14 @@ def frame_size(settings: Settings, clip: Clip, plan: Plan) -> Points:
 def budget(settings: Settings, clip: Clip, plan: Plan) -> Points:
     """By tokens."""
     frames = _sized(clip, _height(plan), plan.frames)
-    return {count: (frames, _with(settings, budget=count)) for count in BUDGETS}
+    return {count: (frames, with_changes(settings, budget=count)) for count in BUDGETS}
 
 
 def share_changed(settings: Settings, clip: Clip, plan: Plan) -> Points:
     """By the share of tiles that differ from frame to frame, the first tiles of the picture in reading order."""
     (first,) = _sized(clip, _height(plan), 1)
-    change = {
-        "keyframe_interval": 1_000_000,
-        "cut_structure": 1.0,
-        "noise": 0.0,
-    }  # flicker is no noise
-    still = _with(settings, change=change)
+    change = {"keyframe_interval": 1_000_000, "cut_structure": 1.0, "noise": 0.0}  # flicker is no noise
+    still = with_changes(settings, change=change)
     return {share: (_flickering(first, share, plan, settings), still) for share in SHARES}
 
 
@@ -95,7 +91,7 @@ def queries(settings: Settings, clip: Clip, plan: Plan) -> Points:
     """By the number of queries, of one or two words each."""
     frames = _sized(clip, _height(plan), plan.frames)
     words = [f"{word}:{weight}" for weight in (1, 2, 3) for word in _WORDS]
-    return {count: (frames, _with(settings, query=words[:count])) for count in QUERIES}
+    return {count: (frames, with_changes(settings, query=words[:count])) for count in QUERIES}
 
 
 _CURVES: Final[Mapping[str, Curve | None]] = {
@@ -110,7 +106,7 @@ _CURVES: Final[Mapping[str, Curve | None]] = {
 def _at_once(settings: Settings, clip: Clip, plan: Plan) -> dict[float, dict[str, Any]]:
     """Whole pipelines over the file, decoding included, in turns: all frames per second, and processor time a frame."""
     samples: dict[int, list[tuple[float, float]]] = {count: [] for count in STREAMS}
-    settings = _with(settings, source={**settings.source.model_dump(), "frames": plan.frames})
+    settings = with_changes(settings, source={"frames": plan.frames})
     for _ in range(plan.repeats):
         for count, taken in samples.items():
             taken.append(_together(settings, clip, count))
@@ -141,14 +137,6 @@ def _together(settings: Settings, clip: Clip, count: int) -> tuple[float, float]
     if len(seen) != count or len(set(seen)) != 1:
         raise RedCheckError(f"{count} streams gave {seen} frames")
     return sum(seen) / wall, 1000 * cpu / sum(seen)
-
-
-def _with(settings: Settings, **changes: Any) -> Settings:
-    """The settings with some replaced; of a group of settings, only those named."""
-    tree = settings.model_dump()
-    for key, value in changes.items():
-        tree[key] = {**tree[key], **value} if isinstance(value, dict) else value
-    return Settings.model_validate(tree)
 
 
 def _height(plan: Plan) -> int:

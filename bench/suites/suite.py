@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from foveate.bench.case import Case, Clip, Memory, cases_of, file_clips
+from foveate.bench.case import Case, Clip, Memory, cases_of, file_clips, with_changes
 from foveate.bench.cases.quality import clip_quality
 from foveate.bench.clips.samples import Say, cache_folder, default_clips, sample_clips
 from foveate.bench.peers.methods import METHODS
@@ -22,8 +22,7 @@ from foveate.pipeline.settings import Settings
 
 SuiteName = Literal["quality", "speed", "ablation"]
 
-_FRAMES: Final[Mapping[SuiteName, int]] = {"quality": 60, "speed": 60, "ablation": 60}
-_QUICK_FRAMES: Final = 20
+_FRAMES, _QUICK_FRAMES = 60, 20
 _REPEATS, _QUICK_REPEATS = 3, 2
 _QUICK_CLIPS: Final = 2
 
@@ -43,7 +42,7 @@ def run_suite(
 
     Raises as run_jobs does, SourceError without sample clips, SinkError where a clip cannot be made.
     """
-    count = frames or (_QUICK_FRAMES if quick else _FRAMES[name])
+    count = frames or (_QUICK_FRAMES if quick else _FRAMES)
     clips = file_clips(files) if files else _clips(name, count, say)
     plan = Plan(
         clips=tuple(clips if files or not quick else clips[:_QUICK_CLIPS]),
@@ -71,8 +70,8 @@ def _quality_jobs(plan: Plan, folder: Path) -> Iterator[Job]:
 
 
 def _speed_jobs(plan: Plan, folder: Path) -> Iterator[Job]:
-    limit = plan.settings.source.model_copy(update={"frames": plan.frames if plan.quick else None})
-    for case in cases_of(plan.clips, plan.settings.model_copy(update={"source": limit}), plan.memories):
+    settings = with_changes(plan.settings, source={"frames": plan.frames if plan.quick else None})
+    for case in cases_of(plan.clips, settings, plan.memories):
         yield Job(case.name, partial(_speed, case, plan.repeats))
     yield from curve_jobs(plan)
 

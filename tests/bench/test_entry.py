@@ -27,7 +27,6 @@ MEASURES = {
     "cases.memory.memory": (),
     "cases.plain.plain": ("clip.mp4",),
     "cases.quality.quality": (),
-    "cases.relevance.measure": (),
     "cases.detection.detection": ("--model", "person.onnx"),
     "cases.truth.truth": (),
     "cases.words.words": (),
@@ -78,6 +77,11 @@ def test_so_is_a_table(say: Say) -> None:
         ("cases.carrying.carrying", ["--frames", "1"], "--frames must be at least 2, got 1"),
         ("cases.memory.memory", ["--short", "5"], "--short must be a multiple of 10, got 5"),
         ("cases.memory.memory", ["--long", "0"], "--long must be a multiple of 10, got 0"),
+        (
+            "gpu.loss.gpu_loss",
+            ["clip.mp4", "--size", "big"],
+            "--size must be written as WIDTHxHEIGHT, such as 1920x1080, got 'big'",
+        ),
     ],
 )
 def test_numbers_that_cannot_be(measure: str, arguments: list[str], rule: str, say: Say) -> None:

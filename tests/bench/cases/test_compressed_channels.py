@@ -8,7 +8,6 @@ import pytest
 from foveate.bench.case import Clip
 from foveate.bench.cases.compressed_channels import (
     FORMATS,
-    agreement,
     clip_formats,
     from_blocks,
     from_bytes,
@@ -16,6 +15,7 @@ from foveate.bench.cases.compressed_channels import (
     to_bytes,
     whole,
 )
+from foveate.bench.cases.ranking import agreement
 
 
 def test_bytes() -> None:

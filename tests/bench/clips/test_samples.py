@@ -8,7 +8,7 @@ import pytest
 from foveate.bench.clips.samples import cache_folder, scaled, still
 from foveate.bench.records import writing
 from foveate.bench.records.writing import clip_record, origin
-from foveate.bench.speed.decoding import decode_bare
+from foveate.bench.speed.runs import decode_bare
 
 
 def test_a_clip_is_made_once_and_labelled(tiny_clip: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foveate.app.main import main
-from foveate.bench.records.difference import compare_records
+from foveate.bench.records.compare import compare_records
 
 Write = Callable[[str, Any], str]
 
