@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 
 from foveate.pipeline.attributes.background import LEARNING_FRAMES, pans
+from foveate.pipeline.attributes.weather import Weather
 from foveate.pipeline.flow import Flow
 from foveate.pipeline.geometry import Geometry, Map
 from foveate.pipeline.native.regions import Filling, Regions, fill_regions, weaken_small
@@ -32,13 +33,15 @@ class Motion:
     """Tracks motion over the Grid of frames of one size.
 
     With a still camera, a cell's motion is its share of foreground while it changes, or the share that changes where
-    the background is not known yet. With a moving camera, it is the difference of its flow from the picture's median.
+    the background is not known yet; either beyond what rain changes. With a moving camera, it is the difference of its
+    flow from the picture's median.
     """
 
     def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
         self._carried = np.zeros(geometry.grid, np.float32)  # motion of cells whose background is unknown
         self._still = np.full(geometry.grid, PATIENCE + 1, np.int32)  # frames since the cell last changed
+        self._weather = Weather()
         self._unsure = 0  # frames until the background can be trusted again, after the camera has moved
         self._moving = self._carried  # each cell by itself
         self._came = np.zeros(geometry.grid, np.bool_)  # cells that were foreground when they last changed
@@ -51,11 +54,14 @@ class Motion:
             self._moving = self._carried = np.zeros_like(self._carried)
             self._still[:] = PATIENCE + 1
             self._came[:] = False
+            self._weather.reset()
             return
         difference = view.grid["frame_difference"] * view.changed
         camera = _camera_motion(view)
         drifts = camera is not None and np.hypot(*camera) >= _DRIFT
-        self._unsure = LEARNING_FRAMES if pans(difference) or drifts else max(self._unsure - 1, 0)
+        rain = self._weather.update(difference)
+        sweeps = not rain and (pans(difference) or drifts)
+        self._unsure = LEARNING_FRAMES if sweeps else max(self._unsure - 1, 0)
         if self._unsure == LEARNING_FRAMES:
             now = np.zeros_like(self._carried)
             if view.flow is not None:
@@ -63,7 +69,7 @@ class Motion:
             self._moving = self._carried = np.maximum(now, self._kept(view))
             self._came[:] = False
         else:
-            self._moving = self._in_place(view, difference)
+            self._moving = self._in_place(view, difference, rain)
         if self.still and not view.changed.any():  # all is still: there are no updates until the next change
             self._came[:] = False
 
@@ -86,15 +92,17 @@ class Motion:
             fill_regions(moving, lately, regions(), self._rule)  # plain objects show no change inside
         return moving
 
-    def _in_place(self, view: EmbedderInput, difference: Map) -> Map:
+    def _in_place(self, view: EmbedderInput, difference: Map, rain: float) -> Map:
+        """Each cell's motion before a still camera, beyond the share of its samples that ``rain`` changes."""
         foreground = view.grid["foreground"]
         known = (foreground >= 0) & (self._unsure == 0)
         self._still = np.where(difference > 0, np.int32(0), self._still + 1)
-        changing = np.maximum(_ramp(difference, 0, _STIR), self._kept(view))
+        changing = np.maximum(_ramp(difference, rain, rain + _STIR), self._kept(view))
         self._carried = np.where(known, np.float32(0), changing)
         came = foreground >= _CAME  # remembered, as cells inside a plain moving object soon stop changing
         self._came = known & np.where(difference >= _FEW, came, self._came | came)
-        return np.where(known, _ramp(foreground, _FEW, _MANY) * (self._still <= PATIENCE), changing)
+        away = _ramp(foreground, max(_FEW, rain), max(_MANY, rain + _STIR))
+        return np.where(known, away * (self._still <= PATIENCE), changing)
 
     def _kept(self, view: EmbedderInput) -> Map:
         """The previous frame's motion, decayed and warped along the flow."""
