@@ -17,6 +17,8 @@ from av.packet import Packet
 from av.video.stream import VideoStream
 
 from foveate.pipeline.errors import SourceError
+from foveate.pipeline.live.rtp_pictures import JOINED, pictures
+from foveate.pipeline.live.rtp_rate import first_pictures, seen_rate, told_rate
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
@@ -71,15 +73,18 @@ class LiveFeed:
         self.time_base = stream.time_base or Fraction(1, 90_000)
         self.stamped = not (form.flags & _NO_TIMESTAMPS or form.name in _COUNTED or form.name.endswith("_pipe"))
         self.bursts = form.name == "hls"  # pictures come a segment at a time
+        self._in_parts = form.name == "rtsp" and self.decoder.name in JOINED
+        told = average_rate if not self._in_parts else told_rate
         self.rate = declared_rate(stream)
-        self.average_rate = average_rate(stream) if self.stamped else None
+        self.average_rate = told(stream) if self.stamped else None
         self.sample_aspect = sample_aspect(stream)
         self.finite = not self._target.device and _is_finite(self._container)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets until the connection ends, however it ends."""
         try:
-            yield from self._in_time(self._container.demux(self.stream))
+            packets = self._in_time(self._container.demux(self.stream))
+            yield from self._joined(packets) if self._in_parts else packets
         except (ExitError, _SilenceError):
             self.ending = "nothing came any more"
         except FFmpegError as error:
@@ -87,6 +92,14 @@ class LiveFeed:
         else:
             self.ending = "the sender ended the stream"
             self.finished = self.finite
+
+    def _joined(self, parts: Iterator[Packet[VideoStream]]) -> Iterator[Packet[VideoStream]]:
+        """One packet for each picture; the first few show the rate."""
+        whole = pictures(self.decoder.name, parts)
+        ahead = first_pictures(whole, self.time_base)
+        self.average_rate = seen_rate(ahead, self.time_base, self.average_rate)
+        yield from ahead
+        yield from whole
 
     def _in_time(self, packets: Iterator[Packet[VideoStream]]) -> Iterator[Packet[VideoStream]]:
         """The packets up to a silence, in which libav gives up: it then hands out what its parser still held.

@@ -12,6 +12,7 @@ from foveate.pipeline.sources.schemes import SCHEMES, may_end, may_last, refusal
 _DEVICE = re.compile(r"/dev/video\d+")
 _NUMBER = re.compile(r"\d{1,3}")
 _PROBE = 2_000_000  # microseconds of stream that are looked at on opening
+_AS_SENT = "noparse"  # the payload of each RTP packet as it is; see rtp_pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def target_of(address: str, settings: LiveSettings) -> Target:
     options = {"protocol_whitelist": SCHEMES[scheme].protocols, "analyzeduration": str(_PROBE), "fpsprobesize": "0"}
     options |= tls_options(settings)
     if scheme.startswith("rtsp"):
-        options |= {"rtsp_transport": settings.transport, "allowed_media_types": "video"}
+        options |= {"rtsp_transport": settings.transport, "allowed_media_types": "video", "fflags": _AS_SENT}
     return Target(name, scheme + address[len(scheme) :], None, options, False)
 
 

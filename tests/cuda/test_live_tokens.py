@@ -13,6 +13,7 @@ from foveate.pipeline.errors import EngineError
 from foveate.pipeline.settings import Settings
 from tests.bench.speed.test_paced import check_tokens, clip  # noqa: F401 - a fixture
 from tests.pipeline.test_live_loss import check_loss, lossy  # noqa: F401 - a fixture
+from tests.pipeline.test_live_rtsp import check_tokens_at_once, footage
 
 pytestmark = pytest.mark.gpu
 
@@ -28,6 +29,11 @@ def test_a_frame_does_not_wait_for_the_next_one(clip: Path) -> None:  # noqa: F8
         assert stream.info.decoded_on_cpu is None
         latencies = sorted(selection.extras["latency"] for selection in islice(stream, 20))
     assert latencies[10] < 0.05
+
+
+@pytest.mark.parametrize("name", ["h264", "h264 of four slices", "hevc"])
+def test_tokens_of_rtsp_come_before_the_next_picture_is_sent(name: str) -> None:
+    check_tokens_at_once(footage(name), "cuda", "tcp")
 
 
 def test_what_is_lost_is_over_at_the_next_keyframe(lossy: tuple[LossySender, str, set[int]]) -> None:  # noqa: F811
