@@ -141,7 +141,7 @@ _QUIET: Final = "No progress and no summary, only warnings and errors."
 _DEBUG: Final = "Show the traceback of an error."
 _OUT: Final = (
     "Output files, by suffix: .jsonl, .parquet, .npz, .safetensors, .rrd; - is JSON lines on standard output, the "
-    "default if there is no other output; mqtt://HOST/TOPIC is short records to a broker."
+    "default if there is no other output and it is no terminal; mqtt://HOST/TOPIC is short records to a broker."
 )
 _OUT_DIR: Final = (
     "The folder that outputs lie in. In their names {} stands for the path of a video below the folder that all "

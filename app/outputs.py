@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from foveate.app.arguments import PLACE, RunArguments
+from foveate.app.standard_output import default_outputs
 from foveate.pipeline.corpus.names import Input
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.sinks import open_overlay, open_report, open_sheet, open_sink
@@ -18,7 +19,8 @@ class Outputs:
         """Raises SettingsError where two outputs would be one file, or a name's suffix is unknown."""
         self.tokens = tokens_of(arguments)
         if len(inputs) > 1:
-            _refuse_shared((*self.tokens, *pictures_of(arguments)), len(inputs))
+            outputs = (*self.tokens, *pictures_of(arguments)) or default_outputs(len(inputs))
+            _refuse_shared(outputs, len(inputs))
         named = [arguments.named(each.name) for each in inputs]
         self.files = [name for each in named for name in (*tokens_of(each), *pictures_of(each))]
         for each in named:
@@ -27,8 +29,8 @@ class Outputs:
 
 
 def tokens_of(arguments: RunArguments) -> tuple[str, ...]:
-    """The outputs that hold tokens: standard output if there is no output at all."""
-    return arguments.out or (() if pictures_of(arguments) else (STANDARD_OUTPUT,))
+    """The outputs that hold tokens: standard output, if it is no terminal, where there is no output at all."""
+    return arguments.out or (() if pictures_of(arguments) else default_outputs())
 
 
 def pictures_of(arguments: RunArguments) -> list[str]:

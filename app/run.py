@@ -8,6 +8,7 @@ from foveate.app.outputs import Outputs
 from foveate.app.progress import progress
 from foveate.app.several import run_several
 from foveate.app.signals import Interruption, interruptible
+from foveate.app.standard_output import NOTHING_KEPT
 from foveate.app.tally import Tally
 from foveate.app.unused import unused
 from foveate.app.writer import Opener, Writer
@@ -26,6 +27,8 @@ def run(arguments: RunArguments, open_stream: Opener, console: Console) -> int:
     idle = unused(arguments.settings, outputs.tokens) if arguments.sheet is None else None  # whose maps are shown
     if idle is not None:
         console.warn(idle)
+    if not outputs.files:
+        console.warn(NOTHING_KEPT)
     writer = Writer(arguments, outputs.tokens, open_stream)
     if len(inputs) > 1:
         return run_several(inputs, writer, console)

@@ -10,6 +10,7 @@ from foveate.app.arguments import PLACE, RunArguments
 from foveate.app.outputs import pictures_of, tokens_of
 from foveate.app.progress import Follower
 from foveate.app.signals import Interruption
+from foveate.app.standard_output import is_terminal
 from foveate.app.streams import SelectionStream
 from foveate.app.tally import Tally, TallySink
 from foveate.app.unused import holds_arrays
@@ -95,7 +96,7 @@ class Writer:
     @cached_property
     def shown(self) -> bool:
         """Whether to show progress: on a terminal to which no records are written."""
-        on_screen = STANDARD_OUTPUT in tokens_of(self.arguments) and sys.stdout is not None and sys.stdout.isatty()
+        on_screen = STANDARD_OUTPUT in tokens_of(self.arguments) and is_terminal()
         return not self.arguments.quiet and not on_screen and sys.stderr is not None and sys.stderr.isatty()
 
     def _make_folders(self, video: Input) -> None:

@@ -9,6 +9,7 @@ from foveate.app.arguments import PLACE, parsed_settings
 from foveate.app.console import Console
 from foveate.app.flags import live_flags
 from foveate.app.quantities import seconds_in, size_or_seconds
+from foveate.app.standard_output import default_outputs
 from foveate.pipeline.errors import SettingsError, SourceError
 from foveate.pipeline.live.sampling import LiveSampling
 from foveate.pipeline.live.target import is_live
@@ -65,7 +66,7 @@ def live_arguments(arguments: Sequence[str], console: Console) -> LiveArguments:
     LiveSampling(settings.source)
     open_scorer(settings)
     named = tuple(name for names in parsed.out for name in names)
-    out = named or (() if parsed.overlay or parsed.web else (STANDARD_OUTPUT,))
+    out = named or (() if parsed.overlay or parsed.web else default_outputs(len(addresses)))
     _check_outputs(out, parsed.overlay, len(addresses))
     return LiveArguments(
         addresses,

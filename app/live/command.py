@@ -10,6 +10,7 @@ from foveate.app.live.group import Group, SourceGroup, sinks_of
 from foveate.app.live.processes import ProcessGroup
 from foveate.app.live.report import print_summary
 from foveate.app.signals import Interruption
+from foveate.app.standard_output import NOTHING_KEPT
 from foveate.app.unused import unused
 from foveate.app.web.server import WebServer
 from foveate.pipeline.exits import Exit
@@ -27,6 +28,8 @@ def live(arguments: LiveArguments, console: Console) -> int:
     idle = unused(arguments.settings, arguments.out)
     if idle is not None:
         console.warn(idle)
+    if not (arguments.out or arguments.overlay or arguments.web):
+        console.warn(NOTHING_KEPT)
     ended = threading.Event()
     group = _group(arguments, console, ended)
     with ExitStack() as stack, Interruption() as interruption:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -209,3 +210,21 @@ def test_the_start_is_light(foveate: Any) -> None:
     names = "import sys, foveate.app.run, foveate.pipeline.stream; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", names], text=True).split()
     assert not {"matplotlib", "torch", "pyarrow", "scipy"} & set(loaded)
+
+
+@pytest.mark.parametrize(("named", "lines"), [([], 0), (["--out", "-"], 3)])
+def test_a_terminal_is_not_filled_with_records_unless_they_are_asked_for(
+    named: list[str], lines: int, samples: Path
+) -> None:
+    reading, terminal = pty.openpty()
+    clip = str(samples / "tree.mp4")
+    command = [sys.executable, "-m", "foveate", "run", clip, "--frames", "2", "--budget", "3", *named]
+    ended = subprocess.run(command, stdout=terminal, stderr=subprocess.PIPE, check=True, timeout=120, text=True)
+    os.write(terminal, b"end\n")
+    shown = b""
+    while not shown.endswith(b"end\r\n"):
+        shown += os.read(reading, 65536)
+    assert shown.count(b"\n") == lines + 1
+    assert ("no output is named" in ended.stderr) == (lines == 0)
+    for each in (reading, terminal):
+        os.close(each)
