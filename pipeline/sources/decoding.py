@@ -245,4 +245,6 @@ class FrameDecoder:
 
 def reason_of(error: FFmpegError) -> str:
     """libav's reason in plain lower case, without the address it may carry."""
+    if isinstance(error, MemoryError):
+        return "out of memory, or the size of a packet is damaged"
     return (error.strerror or type(error).__name__).lower()

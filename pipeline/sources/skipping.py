@@ -52,7 +52,7 @@ class Skipper:
     def __init__(self, feed: SoughtFeed, sampling: Sampling, origin: int, nominal: float, damage: Damage) -> None:
         """``feed`` has not been read yet. ``origin`` is the timestamp of its first picture, ``nominal`` its duration.
 
-        ``nominal`` counts in seconds, where nothing else is known.
+        ``nominal`` counts in seconds, where nothing else is known. Raises FFmpegError.
         """
         self._feed, self._damage, self._origin = feed, damage, origin
         self._kinds = CodedPictures(feed.decoder)
@@ -66,6 +66,7 @@ class Skipper:
         self._given = -2 if self._before else -1
         self._run = 0
         self._wanted: dict[int, Decision[_Coded]] = {}  # by timestamp: those whose pictures have not come out yet
+        self._taken = 0  # number of the latest sampled picture that was decoded
         self.decided = self._before  # number of the first picture that was not decided on yet
         self._decisions = sampling.decide(
             timed(self._stamped(), nominal, feed.spliced, from_beginning=not self._before), first=self._before
@@ -77,7 +78,10 @@ class Skipper:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the codec is known, and each packet has a time of its own. To be called before ``runs``."""
+        """Whether the codec is known, and each packet has a time of its own. To be called before ``runs``.
+
+        Raises FFmpegError where the first packets cannot be read.
+        """
         ahead = list(islice(self._packets, _CHECKED))
         self._packets = chain(ahead, self._packets)
         packets = [packet for packet in ahead if packet.size]
@@ -95,8 +99,18 @@ class Skipper:
             yield Run(self, self._feed, (packet for _, packet in packets))
 
     def take(self, pts: int | None) -> Decision[_Coded] | None:
-        """The decision on a decoded picture if it is sampled, else None."""
-        return None if pts is None else self._wanted.pop(pts, None)
+        """The decision on a decoded picture if it is sampled, else None.
+
+        Of damaged streams, pictures may come out of the decoder behind later ones: these are lost.
+        """
+        taken = None if pts is None else self._wanted.pop(pts, None)
+        if taken is None:
+            return None
+        if taken.number < self._taken:
+            record_damage(self._damage, "a picture was decoded too late")
+            return None
+        self._taken = taken.number
+        return taken
 
     def is_followed(self) -> bool:
         """Once all runs are decoded: whether another stream continues the video, for which nothing is decided yet."""

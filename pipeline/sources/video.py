@@ -4,6 +4,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 
+from av.error import FFmpegError
 from av.video.frame import VideoFrame
 
 from foveate.pipeline.errors import SourceError
@@ -125,8 +126,12 @@ class VideoSource:
         feed = None if first.interlaced_frame or self.origin is None else self._feed.again()
         if feed is None or self.origin is None:
             return None
-        skipper = Skipper(feed, sampling, self.origin, self._nominal, self.damage)
-        if not skipper.is_possible:
+        try:
+            skipper = Skipper(feed, sampling, self.origin, self._nominal, self.damage)
+            possible = skipper.is_possible
+        except FFmpegError:  # decoding every picture meets it again, after those that can be read
+            possible = False
+        if not possible:
             feed.close()
             return None
         self._pictures.close()

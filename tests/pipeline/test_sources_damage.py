@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import av
 import pytest
@@ -22,8 +23,8 @@ from foveate.pipeline.sources.truncation import missing_bytes
 from tests.pipeline.made_sources import ffmpeg
 
 
-def read(path: Path) -> tuple[list[Frame], Damage]:
-    source = open_source(str(path), SourceSettings())
+def read(path: Path, settings: SourceSettings | None = None) -> tuple[list[Frame], Damage]:
+    source = open_source(str(path), settings or SourceSettings())
     frames = list(source)
     source.close()
     assert len(source.damage.messages) <= 5
@@ -119,6 +120,25 @@ def test_a_demuxer_error_ends_the_stream_and_keeps_all_frames_before_it(cases: P
     assert damage == Damage(1, ["reading stopped: invalid data found"])
 
 
+@pytest.mark.parametrize("count", [9, 31, 33])
+@pytest.mark.parametrize("sampled", [{"every": 4}, {"start": 0.14, "every": 4}, {"end": 50.0}], ids=str)
+def test_a_demuxer_error_ends_sampling_as_it_ends_reading(
+    count: int, sampled: dict[str, Any], cases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also among the packets that are looked at before it is decided which are decoded. 30 pictures a second."""
+    whole = ContainerFeed.packets
+
+    def interrupted(self: ContainerFeed) -> Iterator[Packet[VideoStream]]:
+        yield from islice(whole(self), count)
+        raise av.error.MemoryError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(ContainerFeed, "packets", interrupted)
+    frames, damage = read(cases / "base.mp4", SourceSettings(**sampled))
+    first, step = round(30 * sampled.get("start", 0)), 1 if "end" in sampled else 4
+    assert [frame.index for frame in frames] == list(range(first, count, step))
+    assert damage.messages[0].startswith("reading stopped: out of memory, or the size of a packet is damaged")
+
+
 class CountingFeed(ContainerFeed):
     """A feed that counts its packets, of which one is a keyframe, and none can be decoded."""
 
@@ -202,11 +222,12 @@ def test_whatever_is_broken_the_times_stay_in_order_and_only_source_errors_rise(
         data[chance.randrange(len(data))] = chance.randrange(256)
     target = tmp_path / f"broken{Path(name).suffix}"
     target.write_bytes(data)
-    try:
-        frames, _ = read(target)
-    except SourceError:
-        return
-    assert all(b.time > a.time for a, b in pairwise(frames))
+    for sampled in ({}, {"every": 3}, {"start": 0.3, "fps": 7}, {"start": -0.5}, {"end": -0.3}):
+        try:
+            frames, _ = read(target, SourceSettings(**sampled))
+        except SourceError:
+            continue
+        assert all(b.time > a.time for a, b in pairwise(frames))
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts", "a.mpg"])
