@@ -53,9 +53,15 @@ class Runner:
         self._out = _Outlet(threads[-1][-1].depth, self._flight)
         self._queues = [*(BoundedQueue(stages[-1].depth) for stages in threads[:-1]), self._out]
         everything = self._queues if self._flight is None else [*self._queues, self._flight]
-        self._failures = _Failures(everything, interrupt)
-        crew = [self._thread(position, stages) for position, stages in enumerate(threads)]
-        self._crew = _Crew(everything, crew, interrupt)
+
+        def cancel() -> None:
+            for queue in everything:
+                queue.cancel()
+            if interrupt is not None:
+                interrupt()
+
+        self._failures = _Failures(cancel)
+        self._crew = _Crew([self._thread(position, stages) for position, stages in enumerate(threads)], cancel)
         self._started = False
         weakref.finalize(self, self._crew.end)  # when it is garbage, and when the interpreter ends
 
@@ -142,25 +148,22 @@ class _Outlet(BoundedQueue):
 class _Failures:
     """The first error of any stage, until it is thrown; later ones become notes on it."""
 
-    def __init__(self, queues: Sequence[BoundedQueue], interrupt: Callable[[], None] | None) -> None:
-        self._queues = queues
-        self._interrupt = interrupt
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        """``cancel`` tells all stages to end."""
+        self._cancel = cancel
         self._lock = threading.Lock()
         self._first: BaseException | None = None
         self._thrown = False
 
     def add(self, name: str, error: BaseException) -> None:
-        """Keep or note ``error``, and cancel all queues."""
+        """Keep or note ``error``, and cancel all stages."""
         with self._lock:
             if self._first is None:
                 error.add_note(f"in stage {name}")
                 self._first = error
             elif error is not self._first:
                 self._first.add_note(f"then in stage {name}: {type(error).__name__}: {error}")
-        for queue in self._queues:
-            queue.cancel()
-        if self._interrupt is not None:
-            self._interrupt()
+        self._cancel()
 
     def throw(self) -> None:
         """Raise the first error, once."""
@@ -222,30 +225,18 @@ class _Work:
 
 
 class _Crew:
-    """The queues and threads of one Runner, and how they end. Knows nothing of the Runner itself."""
+    """The threads of one Runner, and how they end. Knows nothing of the Runner itself."""
 
-    def __init__(
-        self,
-        queues: Sequence[BoundedQueue],
-        threads: Sequence[threading.Thread],
-        interrupt: Callable[[], None] | None,
-    ) -> None:
-        self._queues = queues
+    def __init__(self, threads: Sequence[threading.Thread], cancel: Callable[[], None]) -> None:
+        """``cancel`` cancels all queues, and what the first stage waits for."""
         self._threads = threads
-        self._interrupt = interrupt
+        self.cancel = cancel
         self._stop_time: float | None = None  # when the threads were first told to stop
 
     def start(self) -> None:
         """Start all threads."""
         for thread in self._threads:
             thread.start()
-
-    def cancel(self) -> None:
-        """Cancel all queues, and what the first stage waits for."""
-        for queue in self._queues:
-            queue.cancel()
-        if self._interrupt is not None:
-            self._interrupt()
 
     def end(self) -> None:
         """Cancel all queues and join all threads, the reader last. Their time runs from the first call."""

@@ -60,6 +60,16 @@ def _point(values: tuple[object, object]) -> tuple[float, float]:
     return x, y
 
 
+def checked_attention(weights: NDArray[np.floating], tokens: int) -> NDArray[np.float32]:
+    """The weights that a model gave to so many tokens. Raises ValueError for another length, or outside [0, 1]."""
+    weights = np.asarray(weights, np.float32)
+    if weights.shape != (tokens,):
+        raise ValueError(f"attention must have one weight per token, {tokens}, got shape {weights.shape}")
+    if not ((weights >= 0) & (weights <= 1)).all():
+        raise ValueError("attention must lie in [0, 1]")
+    return weights
+
+
 class Feedback:
     """Passes feedback from the caller's thread to the Cascade. It takes effect with the next frame."""
 
@@ -101,16 +111,10 @@ class Feedback:
 
         Raises ValueError for another length, weights outside [0, 1], or a frame that is no longer remembered.
         """
-        weights = np.asarray(weights, np.float32)
         with self._lock:
             if index not in self._tokens:
                 raise ValueError(f"attention must be for one of the last {_REMEMBERED} frames, got frame {index}")
-            count = len(self._tokens[index].lod)
-            if weights.shape != (count,):
-                raise ValueError(f"attention must have one weight per token, {count}, got shape {weights.shape}")
-            if not ((weights >= 0) & (weights <= 1)).all():
-                raise ValueError("attention must lie in [0, 1]")
-            self._attention.append((index, weights))
+            self._attention.append((index, checked_attention(weights, len(self._tokens[index].lod))))
             self._pending = True
 
     def remember(self, selection: Selection, geometry: Geometry) -> None:

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foveate.pipeline.cascade.coverage import Coverage
+from foveate.pipeline.cascade.feedback import checked_attention
 from foveate.pipeline.cascade.linear_scorer import LinearScorer, check_weighable
 from foveate.pipeline.cascade.problem import Tokens
 from foveate.pipeline.errors import SettingsError
-from foveate.pipeline.geometry import CELL, Geometry
+from foveate.pipeline.geometry import Geometry
 from foveate.pipeline.npz import npz_arrays
 from foveate.pipeline.selection import Selection
 
@@ -52,16 +53,11 @@ class TrainingData:
 
         Raises ValueError for weights of another length or range, and for a Selection without the maps.
         """
-        weights = np.asarray(attention, np.float32)
-        if weights.shape != (len(selection),):
-            raise ValueError(f"attention must have one weight per token, {len(selection)}, got shape {weights.shape}")
-        if not ((weights >= 0) & (weights <= 1)).all():
-            raise ValueError("attention must lie in [0, 1]")
+        weights = checked_attention(attention, len(selection))
         lacking = [name for name in self._channels if name not in selection.maps]
         if lacking:
             raise ValueError(f"the selection has no map {lacking[0]!r}; open the stream with it among maps")
-        side = CELL << selection.lod.astype(np.int32)
-        tokens = Tokens(selection.lod, selection.y // side, selection.x // side)
+        tokens = Tokens.at_centres(selection.lod, selection.x, selection.y)
         coverage = Coverage(tokens, Geometry(selection.width, selection.height))
         self._values.append(coverage.means(np.stack([selection.maps[name] for name in self._channels])).T)
         self._attention.append(weights)

@@ -1,12 +1,16 @@
 """The boxes of MP4, MOV and HEIF files (ISO/IEC 14496-12, 4.2), and the cropping that they declare."""
 
-from collections.abc import Iterator
-from typing import BinaryIO, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple, TypeVar
 
 from foveate.pipeline.sources.cropping import Crop, clean_aperture
 
 _SAMPLE_ENTRY: Final = 78  # bytes of a visual sample entry before the boxes in it (12.1.3)
 _TO_SAMPLES: Final = (b"mdia", b"minf", b"stbl", b"stsd")
+
+
+T = TypeVar("T")
 
 
 class Box(NamedTuple):
@@ -15,6 +19,17 @@ class Box(NamedTuple):
     kind: bytes
     start: int
     stop: int
+
+
+def in_file(path: Path, read: Callable[[BinaryIO, int], T]) -> T | None:
+    """What ``read`` finds in a file, given it and its size in bytes; None for a pipe or a device, and where none is.
+
+    Raises OSError, and what ``read`` raises.
+    """
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return read(file, path.stat().st_size)
 
 
 def boxes(file: BinaryIO, start: int, stop: int) -> Iterator[Box]:

@@ -20,7 +20,7 @@ from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
 from foveate.pipeline.sources.beginning import ENCRYPTED
-from foveate.pipeline.sources.boxes import movies, track_crop
+from foveate.pipeline.sources.boxes import in_file, movies, track_crop
 from foveate.pipeline.sources.cropping import EXACT, Crop, Geometry
 from foveate.pipeline.sources.decoding import Begins, Feed, FileFeed, Times
 from foveate.pipeline.sources.edits import PatchedFile, Rewritten, TimeMap, rewritten_edits
@@ -86,10 +86,7 @@ class ContainerFeed:
     def _crop(self) -> Crop | None:
         """The cropping that the container declares. Read from files only, because it needs seeking."""
         try:
-            if not self.path.is_file() or self._container.format.name not in CROPPING:
-                return None
-            with self.path.open("rb") as file:
-                return self._crop_in(file, self.path.stat().st_size)
+            return in_file(self.path, self._crop_in) if self._container.format.name in CROPPING else None
         except OSError:
             return None
 
@@ -243,10 +240,7 @@ class ContainerFeed:
 def _edits(path: Path, name: str) -> dict[int, Rewritten]:
     """Edit lists that FFmpeg would not follow, by the number of the track. Raises SourceError."""
     try:
-        if not path.is_file():
-            return {}
-        with path.open("rb") as file:
-            return rewritten_edits(file, path.stat().st_size)
+        return in_file(path, rewritten_edits) or {}
     except OSError:  # opening it will say what is wrong
         return {}
     except ValueError as error:
@@ -280,10 +274,7 @@ def _first_part(path: Path) -> Part:
 
 def _movies(path: Path) -> list[int]:
     try:
-        if not path.is_file():
-            return []
-        with path.open("rb") as file:
-            return movies(file, path.stat().st_size)
+        return in_file(path, movies) or []
     except (OSError, ValueError):  # opening it will say what is wrong
         return []
 

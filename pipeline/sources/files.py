@@ -5,6 +5,7 @@ from pathlib import Path
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.boxes import in_file
 from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import FileFeed
 from foveate.pipeline.sources.heif import Still, still_of
@@ -28,9 +29,6 @@ def open_file(path: Path, settings: SourceSettings) -> FileFeed:
 
 def _still(path: Path) -> Still | None:
     try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            return still_of(file, path.stat().st_size)
+        return in_file(path, still_of)
     except (OSError, ValueError):  # opening it again will say what is wrong
         return None

@@ -11,7 +11,7 @@ from av.error import ArgumentError, FFmpegError, InvalidDataError
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import SourceSettings
-from foveate.pipeline.sources.boxes import boxes
+from foveate.pipeline.sources.boxes import boxes, in_file
 from foveate.pipeline.sources.decoding import reason_of
 from foveate.pipeline.sources.edits import PatchedFile
 
@@ -66,10 +66,8 @@ def open_container(
 
 def _unopened(path: Path) -> str:
     """Why a file cannot be read, and what to do."""
-    kinds: list[bytes] = []
-    if path.is_file():
-        with path.open("rb") as file:
-            kinds = [box.kind for box in islice(boxes(file, 0, path.stat().st_size), _CHECKED)]
+    first = in_file(path, lambda file, size: list(islice(boxes(file, 0, size), _CHECKED)))
+    kinds = [box.kind for box in first or ()]
     if b"moof" in kinds and b"moov" not in kinds:
         return "fragments of an MP4 without their header; put the initialization segment before them"
     if b"mdat" in kinds and b"moov" not in kinds and b"meta" not in kinds:

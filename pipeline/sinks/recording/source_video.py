@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.selection import Header
+from foveate.pipeline.sources.boxes import in_file
 from foveate.pipeline.sources.edits import rewritten_edits
 from foveate.pipeline.sources.orientation import UPRIGHT, OrientationReader
 from foveate.pipeline.sources.streams import choose_stream
@@ -60,7 +61,7 @@ def source_video(header: Header) -> SourceVideo | None:
     """The file that ``header`` names, if its pictures are Foveate's frames as they are: neither turned nor cropped."""
     path, wanted = Path(header.source), header.config.get("source", {}).get("stream")
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST or _has_edits(path):
+        if not path.is_file() or path.stat().st_size > _LARGEST or bool(in_file(path, rewritten_edits)):
             return None
         with av.open(f"file:{path}") as container:
             video = choose_stream(container, wanted, path.name)
@@ -74,12 +75,6 @@ def source_video(header: Header) -> SourceVideo | None:
             return SourceVideo(path, wanted) if upright and whole and frame.pts is not None else None
     except (OSError, ValueError, StopIteration, SourceError):
         return None  # it is encoded anew
-
-
-def _has_edits(path: Path) -> bool:
-    """Whether its times are not those of its packets."""
-    with path.open("rb") as file:
-        return bool(rewritten_edits(file, path.stat().st_size))
 
 
 def _packets(source: InputContainer, video: VideoStream, first: float, last: float) -> Iterator[Packet[VideoStream]]:
