@@ -1,7 +1,5 @@
 """The help of a function whose parameters are the flags of a command, as ``foveate run`` words it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, Final, TypeVar, get_type_hints

@@ -3,8 +3,6 @@
 ``TRIALS=5000 pytest -n 0 tests/pipeline/test_trials.py`` runs so many of them, those from seed FIRST_TRIAL on.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

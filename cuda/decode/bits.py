@@ -1,7 +1,5 @@
 """Numbers in the headers of coded video, read bit by bit."""
 
-from __future__ import annotations
-
 
 class Bits:
     """The bits of some bytes, one after the other. Raises IndexError behind the last."""

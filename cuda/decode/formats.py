@@ -1,7 +1,5 @@
 """Where a stream goes on with pictures of another format, for which the hardware needs another decoder."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from foveate.cuda.decode.annex_b import SEQUENCE, leading_units

@@ -1,7 +1,5 @@
 """Keyframes decoded on the CPU, which shows what the pictures behind them are."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from av.codec.context import Flags

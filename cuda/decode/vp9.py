@@ -1,7 +1,5 @@
 """What the headers of VP9 frames tell of their format (VP9 Bitstream & Decoding Process Specification, 6.1, 6.2, B)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Makes a corpus: what is missing of it is done, by this process, by others, or by a cluster."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,5 @@
 """Which jobs are done, and which failed: one small file each, written when everything else of the job is."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Collection

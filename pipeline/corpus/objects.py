@@ -1,7 +1,5 @@
 """From addresses in buckets to single videos, with their sizes: by few requests, however many are named."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections import defaultdict

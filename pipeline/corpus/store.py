@@ -1,7 +1,5 @@
 """Where a corpus lies: a folder, or a bucket that fsspec knows. A file appears under its name only when it is whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import IO, Protocol

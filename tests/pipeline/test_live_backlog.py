@@ -15,11 +15,18 @@ class Clock:
         return self.now
 
 
-def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
+def a_backlog(size: int | None = SMALL) -> tuple[Clock, FrameCounts, Backlog]:
+    """An empty queue for pictures of so many bytes, None: not told yet; its clock, and what it counts."""
     clock = Clock()
     counts = FrameCounts(clock)
     queue = Backlog(counts)
-    queue.allow(SMALL)
+    if size is not None:
+        queue.allow(size)
+    return clock, counts, queue
+
+
+def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
+    clock, counts, queue = a_backlog()
     got = []
     for number in range(30):  # all at once: the reader was busy
         queue.put(number)
@@ -34,10 +41,7 @@ def test_a_burst_that_is_caught_up_with_loses_nothing() -> None:
 
 def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
     """A picture each 40 ms, taken every 200 ms: for good, a picture has waited for at most 3 of 40 ms."""
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     ages = []
     for number in range(500):
         queue.put((number, clock.now))
@@ -51,10 +55,7 @@ def test_a_reader_who_is_too_slow_gets_what_is_fresh() -> None:
 
 def test_one_who_is_barely_quick_enough_loses_nothing() -> None:
     """Nine at once, then one every 40 ms, of which each is taken after 25 ms: it takes 0.6 s until none waits."""
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     for number in range(9):
         queue.put(number)
     got = []
@@ -70,10 +71,7 @@ def test_one_who_is_barely_quick_enough_loses_nothing() -> None:
 
 
 def test_one_who_caught_up_has_patience_again() -> None:
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     queue.put(0)
     clock.now += 5.0  # nothing was taken
     for number in range(1, 6):
@@ -86,9 +84,7 @@ def test_one_who_caught_up_has_patience_again() -> None:
 
 
 def test_large_pictures_are_few() -> None:
-    counts = FrameCounts(Clock())
-    queue = Backlog(counts)
-    queue.allow(LARGE)
+    _, counts, queue = a_backlog(LARGE)
     for number in range(10):
         queue.put(number)
     assert counts.dropped == 7
@@ -96,10 +92,7 @@ def test_large_pictures_are_few() -> None:
 
 def test_what_waited_for_too_long_is_not_handed_on() -> None:
     """Nothing comes and nothing is taken for 5 s; the latest has waited as long, but there is no newer one."""
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     for number in range(3):
         queue.put(number)
         clock.now += 0.04
@@ -109,10 +102,7 @@ def test_what_waited_for_too_long_is_not_handed_on() -> None:
 
 
 def test_a_fresh_one_is_handed_on_in_place_of_those_that_waited_for_too_long() -> None:
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     queue.put("old")
     queue.put("old, too")
     clock.now += 1.2
@@ -123,10 +113,7 @@ def test_a_fresh_one_is_handed_on_in_place_of_those_that_waited_for_too_long() -
 
 
 def test_a_wait_within_the_patience_loses_nothing() -> None:
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     queue.put(0)
     queue.put(1)
     clock.now += 0.99
@@ -135,9 +122,7 @@ def test_a_wait_within_the_patience_loses_nothing() -> None:
 
 
 def test_the_last_one_before_the_end_is_handed_on_however_old() -> None:
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
+    clock, counts, queue = a_backlog(None)
     queue.put("old")
     queue.put("last")
     queue.close()
@@ -148,10 +133,7 @@ def test_the_last_one_before_the_end_is_handed_on_however_old() -> None:
 
 
 def test_of_a_source_that_ends_nothing_is_too_old() -> None:
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     queue.keep_all()
     for number in range(5):
         queue.put(number)
@@ -161,9 +143,7 @@ def test_of_a_source_that_ends_nothing_is_too_old() -> None:
 
 
 def test_what_waited_for_too_long_because_of_a_pause_is_no_loss() -> None:
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
+    clock, counts, queue = a_backlog(None)
     counts.pause()
     queue.put("before")
     clock.now += 30.0
@@ -176,10 +156,7 @@ def test_what_waited_for_too_long_because_of_a_pause_is_no_loss() -> None:
 
 def test_what_nobody_took_because_of_a_pause_is_no_loss() -> None:
     """A picture each 40 ms for 10 s, of which none is taken; then all are taken."""
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
-    queue.allow(SMALL)
+    clock, counts, queue = a_backlog()
     counts.pause()
     for number in range(250):
         queue.put(number)
@@ -196,9 +173,7 @@ def test_what_nobody_took_because_of_a_pause_is_no_loss() -> None:
 
 
 def test_a_reader_who_is_too_slow_after_a_pause_is_told_so() -> None:
-    clock = Clock()
-    counts = FrameCounts(clock)
-    queue = Backlog(counts)
+    clock, counts, queue = a_backlog(None)
     counts.pause()
     queue.put(0)
     clock.now += 5.0
