@@ -5,10 +5,8 @@ second ones, and so on. So the sum over children is the sum of four contiguous q
 stored row by row, and only those that reach into the grid.
 """
 
-from __future__ import annotations
-
 from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +37,7 @@ class Quadtree:
         self.source = np.where(beyond, np.int32(-1), row * np.int32(columns) + column)
         self.units = self._counted(inside)
 
-    def within(self, inside: Mask) -> Quadtree:
+    def within(self, inside: Mask) -> Self:
         """The same tree, in which only the units in ``inside`` count, bool[rows, columns]."""
         other = copy(self)
         other.units = self._counted(inside)

@@ -1,9 +1,7 @@
 """All settings: one frozen tree. A field's docstring is its help text on the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Set
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Self, get_args, get_origin
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -331,7 +329,7 @@ class Settings(_Group):
     ocr: OcrSettings = OcrSettings()
 
     @model_validator(mode="after")
-    def _consistent(self) -> Settings:
+    def _consistent(self) -> Self:
         unknown = [name for name in self.maps if name not in _HANDED_OUT and not name.startswith(QUERY_MAP)]
         if unknown:
             raise ValueError(f"maps must be among {', '.join(sorted(_HANDED_OUT))}, query:TEXT; got {unknown[0]!r}")

@@ -1,11 +1,9 @@
 """Input and output of every strategy: errors, channels, scores and the budget in, tokens out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +23,7 @@ class Tokens(NamedTuple):
     column: NDArray[np.int32]
 
     @classmethod
-    def at_centres(cls, lod: NDArray[np.uint8], x: NDArray[np.int32], y: NDArray[np.int32]) -> Tokens:
+    def at_centres(cls, lod: NDArray[np.uint8], x: NDArray[np.int32], y: NDArray[np.int32]) -> Self:
         """The tokens whose centres, in level-0 pixels, are (x, y)."""
         side = CELL << lod.astype(np.int32)
         return cls(lod, y // side, x // side)
