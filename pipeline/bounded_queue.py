@@ -75,13 +75,13 @@ class BoundedQueue:
             if item is not _WAKE:
                 return item
 
-    def _drop_oldest(self) -> bool:
-        """Take the oldest item out; False where there is none, or the queue is cancelled."""
+    def _drop_oldest(self) -> Any:
+        """Take the oldest item out and return it; None where there is none, or the queue is cancelled."""
         try:
             oldest = self._items.get_nowait()
         except Empty:  # the reader has just taken it, and is about to free the slot
-            return False
+            return None
         if oldest is _WAKE:
-            return False
+            return None
         self._slots.put(None)
-        return True
+        return oldest

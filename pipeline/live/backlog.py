@@ -37,7 +37,9 @@ class Backlog(BoundedQueue):
         self._counts = counts
         self._most = FEW
         self._caught_up = counts.now()  # when the queue was last found empty, or the reader paused
-        self._times: deque[float] = deque(maxlen=_MOST)  # when the latest items were put
+        self._times: deque[float] = deque(maxlen=_MOST)
+        """When the latest items were put, as the queue cannot be looked into. Not the items: they would live on here
+        after they were taken."""
 
     def allow(self, size: int) -> None:
         """Let as many items of ``size`` bytes wait as memory allows. Never fewer than before."""
@@ -57,9 +59,9 @@ class Backlog(BoundedQueue):
             self._caught_up = now
         most = FEW if paused or now - self._caught_up > _PATIENCE else self._most
         while self._drops and self._too_many(now, most):
-            arrived = self._put(max(1, self._items.qsize()))
-            if self._drop_oldest():
-                self._counts.lose(arrived)
+            dropped = self._drop_oldest()
+            if dropped is not None:
+                self._counts.lose(dropped.put)
         super().put(_Waiting(item, now, self._number + 1))
         self._number += 1
         self._times.append(now)
@@ -76,9 +78,5 @@ class Backlog(BoundedQueue):
         return self._drops and newer and self._counts.now() - waiting.put > _PATIENCE
 
     def _too_many(self, now: float, most: int) -> bool:
-        waiting = self._items.qsize()
-        return waiting >= most or (waiting >= FEW and now - self._put(waiting) > _OLDEST)
-
-    def _put(self, waiting: int) -> float:
-        """When the oldest of so many waiting items was put."""
-        return self._times[-min(waiting, len(self._times))]
+        waiting = min(self._items.qsize(), len(self._times))
+        return waiting >= most or (waiting >= FEW and now - self._times[-waiting] > _OLDEST)
