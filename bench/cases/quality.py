@@ -30,7 +30,7 @@ from foveate.pipeline.errors import SettingsError
 _COLUMNS: Final = ("tokens", "mean", "pooled", "worst", "R'G'B'", "SSIM", "constant rate")
 _FOOTNOTE: Final = (
     "Tokens per frame, all frames counted; PSNR of luma in dB, mean over the frames at most 60 a frame, of the pooled "
-    "squared error, and of the worst frame; mean PSNR of R'G'B'; SSIM of luma; and mean PSNR of luma for a reader that "
+    "squared error, and of the worst frame; mean PSNR of R'G'B'; SSIM of luma; and mean PSNR of luma for a model that "
     "reads the budget's tokens per frame, first in, first out. A peer that shows whole frames goes beyond the budget "
     "only where these alone do."
 )
@@ -49,7 +49,7 @@ def quality(
     strategies: FlagCreatePairsOff[Annotated[bool, arg(help="Compare Foveate's own strategies instead.")]] = False,
     options: FlagCreatePairsOff[Annotated[bool, arg(help=_OPTIONS)]] = False,
 ) -> None:
-    """Compare the reader's picture of Foveate with that of other ways to choose tokens."""
+    """Compare the picture that Foveate's tokens make with that of other ways to choose tokens."""
     check_least(1, budget=budget, frames=frames)
     record = new_record("quality", out, budget=budget)
     check_folders(table=table)

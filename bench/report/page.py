@@ -48,7 +48,8 @@ def _title(record: Record) -> str:
 
 def _section(place: int, record: Record) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
-    about = f"Commit {commit(record)}; {machine(record)}; {versions}"
+    of = f"Commit {commit(record)}" if record.get("commit") else "No commit"
+    about = f"{of}; {machine(record)}; {versions}"
     unfinished = "" if record.get("complete", True) else '<p class="bad">Unfinished: some cases are missing.</p>'
     head = f'<section id="r{place}"><h2>{_title(record)}</h2><p class="about">{escape(about)}</p>'
     return f"{head}{unfinished}{''.join(sections(record))}</section>"

@@ -85,7 +85,7 @@ def _lines_of(cases: Sequence[Case], key: str, x: Axis, y: Axis) -> str:
 def _quality(cases: Sequence[Case]) -> Iterator[str]:
     for clip in dict.fromkeys(case["clip"] for case in cases):
         own = sorted((case for case in cases if case["clip"] == clip), key=lambda case: -case[_PSNR])
-        yield f"<h3>The reader's picture: {escape(clip)}</h3>"
+        yield f"<h3>The picture that the tokens make: {escape(clip)}</h3>"
         yield '<p class="hint">PSNR of luma, mean over the frames; the whisker ends at the worst frame.</p>'
         low = min(min(case[_PSNR], case.get("psnr_luma_least", case[_PSNR])) for case in own)
         rows = [
