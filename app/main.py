@@ -48,6 +48,7 @@ _WITHOUT_PROCESSES = re.compile(r"(^| )(-h|--help|--ray|--workers[ =]0+)(?=[ =]|
 
 def entry() -> None:
     """What the ``foveate`` command calls: run, and end the process."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads what every installed package declares
     leave(main(sys.argv[1:]))
 
 

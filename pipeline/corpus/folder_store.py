@@ -64,18 +64,19 @@ class FolderStore:
     def whole(self, name: str) -> Iterator[IO[bytes]]:
         """See Store."""
         part = self._parts / f"{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(8)}"
+        with self._reporting(name):
+            file = self._opened(part)
         try:
+            yield file
             with self._reporting(name):
-                file = self._opened(part)
-            with file:
-                yield file
-                with self._reporting(name):
-                    file.flush()
-                    os.fsync(file.fileno())
-            with self._reporting(name):
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
                 (self._root / name).parent.mkdir(exist_ok=True)
                 part.replace(self._root / name)
         finally:
+            with contextlib.suppress(OSError):  # it may still hold what there is no room for
+                file.close()
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
 

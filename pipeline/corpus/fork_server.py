@@ -16,6 +16,10 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 _MODULE: Final = "foveate.pipeline.corpus.forking"
+ENVIRONMENT: Final = {
+    "OPENBLAS_NUM_THREADS": "1",  # of NumPy, and a thread of pyarrow's allocator: a process that forks has one thread
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 LONGEST: Final = 65_536  # bytes of a message
 
 
@@ -32,7 +36,7 @@ class ForkServer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[other.fileno()],
-                env={**os.environ, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1")},
+                env={**ENVIRONMENT, **os.environ},
                 start_new_session=True,  # Ctrl-C is for the parent, which ends the others
             )
 

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, Final, NoReturn
 
 from foveate.pipeline.corpus.fork_server import LONGEST
@@ -48,6 +49,8 @@ def load() -> None:
 
     importlib.import_module("foveate.pipeline.corpus.work")
     import_ahead()
+    if find_spec("pyarrow") is not None:
+        importlib.import_module("pyarrow.parquet")
     cv2.setNumThreads(1)  # as in the command line: threads gain nothing on small arrays
 
 

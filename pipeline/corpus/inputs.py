@@ -4,7 +4,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ VIDEOS: Final = frozenset("." + suffix for suffix in _SUFFIXES.split())
 _LIST: Final = "@"
 _LONGEST_LIST: Final = 64 * 2**20  # bytes
 _PATTERN: Final = re.compile(r"[*?[]")
+_ANY_DEPTH: Final = re.compile(r"(^|/)\*\*(?:/|$)")
 _ENDLESS: Final = (stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISCHR, stat.S_ISBLK)
 
 
@@ -109,14 +110,28 @@ def _cannot_list(error: OSError) -> None:
 def _matching(pattern: str) -> list[str]:
     """The files that a pattern matches, and the videos in the folders that it matches."""
     found: list[str] = []
-    for path in glob.glob(pattern, recursive=True):  # noqa: PTH207 - keeps what was typed
+    for path in dict.fromkeys(_matched(pattern)):
         if not Path(path).is_dir():
             found.append(path)
-        elif "**" not in pattern:
+        elif not _ANY_DEPTH.search(pattern):
             found += _videos_in(path)
     if not found:
         raise SourceError(f"{shown(pattern)}: no file matches this pattern; check folder and pattern")
     return found
+
+
+def _matched(pattern: str) -> Iterator[str]:
+    """What a pattern matches. Folders that ``**`` stands for are those that a walk finds: no links, no hidden ones."""
+    found = _ANY_DEPTH.search(pattern)
+    if found is None:
+        yield from glob.glob(pattern)  # noqa: PTH207 - keeps what was typed
+        return
+    before, after = pattern[: found.start()] or found[1], pattern[found.end() :] or "*"
+    for start in filter(os.path.isdir, glob.glob(before) if before else [os.curdir]):  # noqa: PTH207
+        for place, folders, _ in os.walk(start, onerror=_cannot_list):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            below = place if before else place[len("./") :]
+            yield from _matched(os.path.join(glob.escape(below), after))  # noqa: PTH118
 
 
 def _before_pattern(path: str) -> str:

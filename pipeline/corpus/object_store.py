@@ -63,11 +63,16 @@ class ObjectStore:
     @contextlib.contextmanager
     def whole(self, name: str) -> Iterator[IO[bytes]]:
         """See Store."""
-        with tempfile.TemporaryFile() as file:
+        with self._reporting(name):
+            file = tempfile.TemporaryFile()  # noqa: SIM115 - closing it may fail
+        try:
             yield file
-            file.flush()
             with self._reporting(name):
+                file.flush()
                 self._files.put_file(f"/proc/self/fd/{file.fileno()}", f"{self._root}/{name}")
+        finally:
+            with contextlib.suppress(OSError):  # it may still hold what there is no room for
+                file.close()
 
     def remove(self, name: str) -> None:
         """See Store."""

@@ -1,5 +1,6 @@
 """Binary file objects as sources: open files, io.BytesIO and others, given a path to open them by."""
 
+import errno
 import io
 import os
 import shutil
@@ -67,5 +68,7 @@ def _copied(file: IO[bytes]) -> int:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"there is no room for a copy in {tempfile.gettempdir()}; set TMPDIR to a larger folder"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return reason.splitlines()[0].rstrip(".") if reason else type(error).__name__

@@ -3,11 +3,12 @@
 import io
 import json
 import os
+import resource
 import socket
 import subprocess
 import tarfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,26 @@ def test_what_is_wrong_for_all_jobs_ends_the_run(workers: int, clips: Path, tmp_
     (file / "in the way").mkdir(parents=True)
     with pytest.raises(SinkError, match="cannot write"):
         made([clips / "good"], task, workers=workers)
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """As on a full disk: no file of this process and its children can be longer than 6,000 bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_store_without_room_ends_the_run(workers: int, clips: Path, tmp_path: Path, little_room: None) -> None:
+    """What is left in a file's buffer fails once more when the file is closed: that must not hide the reason."""
+    settings = QUICK.model_copy(update={"budget": 300})
+    with pytest.raises(SinkError, match=r"^cannot write .*/frames/.*: "):
+        made([clips / "good"], Task(str(tmp_path), settings), workers=workers)
+    assert contents(tmp_path).keys() == {"corpus.json"}
+    with pytest.raises(SinkError, match=r"^cannot write .*/_done/long\.json: "):
+        FolderStore(str(tmp_path)).write("_done/long.json", bytes(7000))
 
 
 def test_wrong_settings_are_told_before_anything_is_written(clips: Path, tmp_path: Path) -> None:

@@ -135,3 +135,20 @@ def test_two_addresses_of_one_name() -> None:
     with pytest.raises(SourceError, match="would bear one name") as caught:
         expand(["http://h/a.mp4?key=secret", "http://h/a.mp4?key=other"])
     assert "secret" not in str(caught.value)
+
+
+def test_any_depth_is_the_same_for_a_pattern_as_for_a_folder() -> None:
+    """With two links that lead up, following them would find every file millions of times."""
+    touch("v/a.mp4", "v/one/b.mp4", "v/one/two/c.mp4", "v/.hidden/d.mp4", "v/[1]/e.mp4", "v/note.txt", "other/f.mp4")
+    for number in range(2):
+        Path(f"v/one/up{number}").symlink_to("..")
+    Path("v/elsewhere").symlink_to("../other")
+    expected = ["[1]/e.mp4", "a.mp4", "one/b.mp4", "one/two/c.mp4"]
+    assert [name for _, name in pairs("v")] == expected
+    assert [name for _, name in pairs("v/**/*.mp4")] == expected
+    assert [name for _, name in pairs(f"{Path.cwd()}/v/**/*.mp4")] == expected
+    assert [name for _, name in pairs("v/**")] == ["[1]/e.mp4", "a.mp4", "note.txt", "one/b.mp4", "one/two/c.mp4"]
+    assert pairs("v/**/two/*.mp4") == [("v/one/two/c.mp4", "one/two/c.mp4")]
+    assert pairs("v/elsewhere/**/*.mp4") == [("v/elsewhere/f.mp4", "f.mp4")]
+    assert [address for address, _ in pairs("**/b.mp4")] == ["v/one/b.mp4"]
+    assert [address for address, _ in pairs("**/one/**/c.mp4")] == ["v/one/two/c.mp4"]

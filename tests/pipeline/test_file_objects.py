@@ -1,8 +1,10 @@
 """Binary file objects as sources: the frames of the same file by its name, and nothing left open."""
 
+import errno
 import gzip
 import io
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -118,6 +120,15 @@ def test_what_cannot_be_read_is_told(clip: Path, tmp_path: Path) -> None:
 
     with pytest.raises(SourceError, match=r"^<Gone>: the file object cannot be read: Connection reset by peer$"):
         chosen(Gone())
+
+
+def test_no_room_for_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(file: object, copy: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", fail)
+    with pytest.raises(SourceError, match=rf"there is no room for a copy in {tempfile.gettempdir()}; set TMPDIR"):
+        chosen(io.BytesIO(b"video"))
 
 
 def test_a_rate_is_for_frames_of_ones_own(clip: Path) -> None:
