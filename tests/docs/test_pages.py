@@ -44,6 +44,16 @@ def test_links_lead_somewhere(name: str) -> None:
             assert anchor in anchors(path.read_text(encoding="utf-8")), link
 
 
+def test_every_experiment_has_a_command_a_table_and_a_row_in_the_summary() -> None:
+    sections = re.split(r"^### ", PAGES["docs/experiments.md"], flags=re.MULTILINE)[1:]
+    assert len(sections) >= 18
+    for section in sections:
+        heading = section.splitlines()[0]
+        assert "`python -m foveate.bench." in section, heading
+        assert "\n|---" in section, heading
+        assert f"(experiments.md#{slug(heading)})" in PAGES["docs/claims.md"], heading
+
+
 def test_the_readme_is_short_and_leads_to_every_page() -> None:
     readme = PAGES["README.md"]
     assert len(readme.splitlines()) <= 270
