@@ -94,7 +94,7 @@ def _processes(wanted: int | None, sources: int) -> int:
 def _not_live(address: str) -> SourceError:
     if is_network(address) and not may_end(address):
         return refusal(address)
-    kind = "is a file on a server" if may_end(address) else "is no camera and no network address"
+    kind = "is a file on a server" if may_end(address) else "is neither a camera nor a network address"
     return SourceError(f"{shown(address)} {kind}; give files to foveate run")
 
 

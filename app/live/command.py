@@ -44,7 +44,10 @@ def live(arguments: LiveArguments, console: Console) -> int:
         except KeyboardInterrupt:
             group.end(_FAREWELL)
             tell_failures(group, console)
-            console.say(f"interrupted after {sum(report.frames for report in group.reports())} frames")
+            reports = group.reports()
+            console.say(f"interrupted after {sum(report.frames for report in reports)} frames")
+            if not arguments.quiet:
+                print_summary(reports)
             return interruption.code
     return _conclude(group, arguments, console)
 

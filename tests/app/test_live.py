@@ -146,6 +146,19 @@ def test_killed_only_the_last_part_is_lost(suffix: str, start: Any, mjpeg: Any, 
     assert all(before < after for before, after in pairwise(found))
 
 
+def test_interrupted_the_summary_is_shown(start: Any, mjpeg: Any, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.jsonl"
+    process = start("live", f"http://127.0.0.1:{mjpeg.port}/stream", *QUICK, "-o", str(file))
+    wait_for(lambda: file.exists() and len(file.read_bytes().splitlines()) > 3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    frames = len(records(file))
+    assert f"interrupted after {frames} frames\n" in err.decode()
+    assert re.search(rf"\n  {frames} frames in [\d.]+ s, [\d.]+ fps; \d+ tokens\n", err.decode())
+    assert re.search(r"\n  received \d+, dropped \d+; connections 1\n", err.decode())
+
+
 @pytest.mark.parametrize("case", ["stalled", "connecting"])
 def test_interrupted_while_nothing_comes(case: str, start: Any, mjpeg: Any, silent: int, tmp_path: Path) -> None:
     """Case L5: exit within 2 s, code 130."""
