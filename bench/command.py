@@ -59,7 +59,9 @@ def bench(
     console = standard_error()
     if suite is not None:
         held = Path(out) if out is not None and _resumes(Path(out)) else None
-        record = run_suite(suite, files, settings, memory, repeats, frames, quick, held, _teller(console))
+        record = run_suite(
+            suite, files, settings, memory, repeats, frames, quick, held, lambda line: console.print(Text(line))
+        )
     elif quick:
         raise SettingsError("--quick goes with --suite quality, speed or ablation")
     else:
@@ -98,10 +100,6 @@ def command_of(arguments: Sequence[str]) -> tuple[Command, str, Sequence[str]]:
     if arguments and arguments[0] in _COMMANDS:
         return _COMMANDS[arguments[0]], f"bench {arguments[0]}", arguments[1:]
     return bench, "bench", arguments
-
-
-def _teller(console: Console) -> Callable[[str], None]:
-    return lambda line: console.print(Text(line))
 
 
 def _resumes(out: Path) -> bool:

@@ -22,7 +22,7 @@ from foveate.bench.cases.ranking import agreement
 from foveate.bench.clips.samples import SAMPLES, clips_of
 from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.records.table import methods_table, say
-from foveate.bench.records.writing import clip_record, hand_out, new_record
+from foveate.bench.records.writing import hand_out, method_cases, new_record
 from foveate.pipeline import open_stream
 from foveate.pipeline.cascade.scores import score_cells
 from foveate.pipeline.geometry import Map, as_blocks
@@ -109,11 +109,7 @@ def clip_formats(clip: Clip, frames: int) -> list[dict[str, Any]]:
     """
     with open_stream(str(clip.path), maps=CHANNELS) as stream:
         maps = [{name: whole(selection.maps[name]) for name in CHANNELS} for selection in islice(stream, frames)]
-    about = clip_record(clip, len(maps))
-    return [
-        {"name": f"{clip.name}, {name}", "clip": clip.name, "method": name, **_figures(maps, form)} | about
-        for name, form in FORMATS.items()
-    ]
+    return method_cases(clip, len(maps), {name: _figures(maps, form) for name, form in FORMATS.items()})
 
 
 def whole(values: Map) -> Map:

@@ -22,7 +22,7 @@ from foveate.bench.peers.sent import Method, at_once
 from foveate.bench.reader.painting import rgb_of
 from foveate.bench.records.jobs import Job, run_benchmark
 from foveate.bench.records.table import methods_table
-from foveate.bench.records.writing import clip_record, sha256
+from foveate.bench.records.writing import method_cases, sha256
 from foveate.pipeline.errors import SettingsError
 
 _FILES = "Video files. Default: the sample with pedestrians."
@@ -71,14 +71,9 @@ def clip_detection(
     footage = read_footage(clip.path, frames)
     places = range(every - 1, len(footage.pictures), every)
     true = {place: detector.find(rgb_of(footage.pictures[place].planes)) for place in places}
-    about = clip_record(clip, len(footage.pictures))
-    return [
-        {"name": f"{clip.name}, {budget}, {name}", "clip": clip.name, "budget": budget, "method": name}
-        | method_detection(method, footage, budget, true, detector)
-        | about
-        for name, method in with_queries(query).items()
-        if name != "whole frame"
-    ]
+    methods = {name: method for name, method in with_queries(query).items() if name != "whole frame"}
+    found = {name: method_detection(method, footage, budget, true, detector) for name, method in methods.items()}
+    return method_cases(clip, len(footage.pictures), found, budget=budget)
 
 
 def method_detection(

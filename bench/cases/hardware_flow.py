@@ -26,7 +26,7 @@ from foveate.bench.gpu.launches import launch_times, percentiles
 from foveate.bench.gpu.optical_flow import GRID, PRESETS, OpticalFlowEngine, Preset, cell_flow
 from foveate.bench.gpu.scene import HEIGHT, WIDTH
 from foveate.bench.records.table import methods_table, say
-from foveate.bench.records.writing import clip_record, hand_out, new_record
+from foveate.bench.records.writing import hand_out, method_cases, new_record
 from foveate.cuda.cascade import flow_reference
 from foveate.cuda.driver.device import Device, Stream
 from foveate.pipeline.cpu.flow import FlowSearch
@@ -99,16 +99,14 @@ def place(level: int) -> str:
 def clip_cases(clip: Clip, frames: int, ways: Mapping[str, Way]) -> list[dict[str, Any]]:
     """The cases of one clip."""
     lumas = [picture.luma for picture in read_footage(clip.path, frames).pictures]
-    about = {"clip": clip.name, **clip_record(clip, len(lumas))}
-    cases = []
+    found: dict[str, dict[str, Any]] = {}
     for name, way in ways.items():
-        found = [
+        psnrs = [
             psnr(warped_cells(before, flow), level_of(now, TOP_LEVEL).astype(np.float32))
             for (before, now), flow in zip(pairwise(lumas), way(lumas), strict=True)
         ]
-        figures = {"psnr_grid": float(np.mean(found)), "samples": {"psnr_grid": found}}
-        cases.append({"name": f"{clip.name}, {name}", "method": name, **figures} | about)
-    return cases
+        found[name] = {"psnr_grid": float(np.mean(psnrs)), "samples": {"psnr_grid": psnrs}}
+    return method_cases(clip, len(lumas), found)
 
 
 def by_dis(lumas: Sequence[Plane]) -> Flows:

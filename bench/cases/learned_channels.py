@@ -27,7 +27,7 @@ from foveate.bench.clips.footage import Plane, cell_means, read_footage
 from foveate.bench.clips.samples import SAMPLES, sample_clips
 from foveate.bench.entry import Out, check_least, needed, run_module
 from foveate.bench.records.table import methods_table, say
-from foveate.bench.records.writing import clip_record, hand_out, new_record
+from foveate.bench.records.writing import hand_out, method_cases, new_record
 from foveate.pipeline import open_stream
 
 with needed(__name__):
@@ -123,11 +123,8 @@ def held_out(held: Shot, others: Sequence[Shot]) -> list[dict[str, Any]]:
         "learned": learned,
         "both": predicted(np.column_stack([own, learned.ravel()]), weights[1]).reshape(held.target.shape),
     }
-    about = {"clip": held.clip.name, "learned_ms": learned_ms, **clip_record(held.clip, len(held.target))}
-    return [
-        {"name": f"{held.clip.name}, {method}", "method": method, **_judged(predictions[method], held.target)} | about
-        for method in METHODS
-    ]
+    found = {method: {**_judged(each, held.target), "learned_ms": learned_ms} for method, each in predictions.items()}
+    return method_cases(held.clip, len(held.target), found)
 
 
 def _judged(found: NDArray[np.floating], target: Map) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from foveate.bench.clips.footage import CELL, Plane, read_footage
 from foveate.bench.clips.samples import SAMPLES, clips_of, sample_clips
 from foveate.bench.entry import Out, check_least, run_module
 from foveate.bench.records.table import methods_table, say
-from foveate.bench.records.writing import clip_record, hand_out, new_record
+from foveate.bench.records.writing import hand_out, method_cases, new_record
 from foveate.pipeline.cpu.flow import FlowSearch
 from foveate.pipeline.flow import Flow, warped
 from foveate.pipeline.geometry import TOP_LEVEL, Geometry
@@ -109,16 +109,12 @@ def clip_flows(clip: Clip, frames: int) -> list[dict[str, Any]]:
         "motion vectors": (of_codec.__getitem__, costs["export_ms"] + costs["cells_ms"]),
     }
     about = {
-        "clip": clip.name,
         "with_vectors": fmean(each.blocks is not None for each in told),
         "covered": fmean(float(of_codec[index].confidence.mean()) for index in held),
         **costs,
-        **clip_record(clip, len(lumas)),
     }
-    return [
-        {"name": f"{clip.name}, {name}", "method": name, **_quality(lumas, held, flows), "cpu_ms": cost} | about
-        for name, (flows, cost) in ways.items()
-    ]
+    found = {name: {**_quality(lumas, held, flows), "cpu_ms": cost, **about} for name, (flows, cost) in ways.items()}
+    return method_cases(clip, len(lumas), found)
 
 
 def decoded_vectors(path: Path, frames: int, export: bool = True) -> Iterator[Vectors]:

@@ -23,7 +23,7 @@ from foveate.bench.peers.methods import METHODS, OPTIONS, STRATEGIES
 from foveate.bench.peers.sent import Method, at_constant_rate, at_once
 from foveate.bench.reader.painting import decibels, mean_square
 from foveate.bench.records.table import markdown, say
-from foveate.bench.records.writing import clip_record, hand_out, new_record, write_text
+from foveate.bench.records.writing import hand_out, method_cases, new_record, write_text
 from foveate.bench.scenes.drift import drift_clip
 from foveate.pipeline.errors import SettingsError
 
@@ -71,13 +71,8 @@ def quality(
 def clip_quality(clip: Clip, methods: Mapping[str, Method], budget: int, frames: int) -> list[dict[str, Any]]:
     """One case per method: the error of the reader's picture, over all frames and by frame, and tokens per frame."""
     footage = read_footage(clip.path, frames)
-    about = clip_record(clip, len(footage.pictures))
-    return [
-        {"name": f"{clip.name}, {name}", "clip": clip.name, "method": name}
-        | method_quality(method, footage, budget)
-        | about
-        for name, method in methods.items()
-    ]
+    found = {name: method_quality(method, footage, budget) for name, method in methods.items()}
+    return method_cases(clip, len(footage.pictures), found)
 
 
 def method_quality(method: Method, footage: Footage, budget: int) -> dict[str, Any]:

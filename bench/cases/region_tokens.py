@@ -27,7 +27,7 @@ from foveate.bench.reader.painting import decibels, tokens_of
 from foveate.bench.reader.texture import Texture
 from foveate.bench.records.jobs import Job, run_benchmark
 from foveate.bench.records.table import methods_table
-from foveate.bench.records.writing import clip_record
+from foveate.bench.records.writing import method_cases
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.push_stream import open_push_stream
 from foveate.pipeline.selection import Selection
@@ -86,17 +86,13 @@ def clip_regions(clip: Clip, boxes: Boxes, query: str, each: int) -> list[dict[s
         asked = {index: each * len(there) for index, there in boxes.items()}
         by_region = chosen(footage, asked, {"regions": str(file), "region_tokens": each})
     budgets = {index: len(by_region[index]) for index in boxes}
-    found = {
+    selections = {
         "tokens per region": by_region,
         "whole picture": chosen(footage, budgets, {}),
         f"whole picture, query {query}": chosen(footage, budgets, {"query": (query,)}),
     }
-    return [
-        {"name": f"{clip.name}, {each}, {method}", "clip": clip.name, "region_tokens": each, "method": method}
-        | inside_boxes(footage, selections, boxes)
-        | clip_record(clip, len(footage.pictures))
-        for method, selections in found.items()
-    ]
+    found = {method: inside_boxes(footage, tokens, boxes) for method, tokens in selections.items()}
+    return method_cases(clip, len(footage.pictures), found, region_tokens=each)
 
 
 def lines_of(boxes: Boxes) -> Iterator[dict[str, Any]]:

@@ -26,7 +26,7 @@ from foveate.bench.peers.sent import Method, Sent
 from foveate.bench.reader.painting import NOT_SHOWN, ReaderPicture, level_enlarged, lods_at
 from foveate.bench.records.jobs import Job, run_benchmark
 from foveate.bench.records.table import markdown
-from foveate.bench.records.writing import clip_record
+from foveate.bench.records.writing import method_cases
 from foveate.bench.scenes.moving import SCENES, Box, Moment
 
 FINE: Final = 1
@@ -67,13 +67,8 @@ def scene_truth(name: str, folder: Path, budget: int, frames: int) -> list[dict[
     clip, moments = Clip(name, folder / f"{name}.mp4", how), list(SCENES[name](frames))
     encode(clip.path, (grey_frame(moment.luma) for moment in moments), _RATE, LOSSLESS)
     footage = read_footage(clip.path, frames)
-    about = clip_record(clip, len(footage.pictures))
-    return [
-        {"name": f"{name}, {method}", "clip": name, "method": method}
-        | method_truth(METHODS[method], footage, moments, budget)
-        | about
-        for method in _CHOSEN
-    ]
+    found = {method: method_truth(METHODS[method], footage, moments, budget) for method in _CHOSEN}
+    return method_cases(clip, len(footage.pictures), found)
 
 
 def method_truth(method: Method, footage: Footage, moments: Sequence[Moment], budget: int) -> dict[str, Any]:

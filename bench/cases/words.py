@@ -25,7 +25,7 @@ from foveate.bench.peers.sent import Method, at_once
 from foveate.bench.reader.painting import rgb_of
 from foveate.bench.records.jobs import Job, run_benchmark
 from foveate.bench.records.table import methods_table
-from foveate.bench.records.writing import clip_record
+from foveate.bench.records.writing import method_cases
 from foveate.bench.scenes.text import SEED, TEXT_SCENES
 from foveate.pipeline.errors import EngineError, SettingsError
 from foveate.pipeline.extras import install_command
@@ -92,13 +92,8 @@ def scene_words(
     encode(clip.path, (colour_frame(picture) for picture, _ in drawn), _RATE, LOSSLESS)
     footage = read_footage(clip.path, frames)
     asked = {place: drawn[place][1] for place in range(every - 1, frames, every)}
-    about = clip_record(clip, len(footage.pictures))
-    return [
-        {"name": f"{name}, {method}", "clip": name, "method": method}
-        | read_words(run, footage, budget, asked, read)
-        | about
-        for method, run in methods.items()
-    ]
+    counts = {method: read_words(run, footage, budget, asked, read) for method, run in methods.items()}
+    return method_cases(clip, len(footage.pictures), counts)
 
 
 def read_words(

@@ -98,11 +98,11 @@ def _to_tokens(clip: Path) -> int:
         return sum(1 for _ in stream)
 
 
-def _by_hardware(clip: Path) -> int:
-    return decode_bare(str(clip))
-
-
-_WAYS: Final[Mapping[str, Callable[[Path], int]]] = {"hardware": _by_hardware, "cpu": _by_cpu, "pipeline": _to_tokens}
+_WAYS: Final[Mapping[str, Callable[[Path], int]]] = {
+    "hardware": lambda clip: decode_bare(str(clip)),
+    "cpu": _by_cpu,
+    "pipeline": _to_tokens,
+}
 
 
 def _case(device: Device, clip: Path, coding: Coding, frames: int) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """The tokens that a method sends, frame by frame, and the readers that paint them."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foveate.bench.clips.footage import Footage, Plane
-from foveate.bench.reader.painting import Lods, ReaderPicture, Tokens, lods_at
+from foveate.bench.reader.painting import ReaderPicture, Tokens, lods_at
 from foveate.pipeline.selection.painting import Interpolation
 
 
@@ -53,7 +53,7 @@ def at_once(sent: Iterable[Sent], footage: Footage) -> Iterator[Shown]:
     """A reader that reads all tokens of a frame at once, however many they are."""
     reader = ReaderPicture(footage.shapes)
     for frame in sent:
-        reader.paint(frame.planes, _lods(frame.tokens, footage), frame.interpolation)
+        reader.paint(frame.planes, lods_at(frame.tokens, footage.grid), frame.interpolation)
         yield Shown(tuple(reader.planes), frame.size)
 
 
@@ -67,19 +67,11 @@ def at_constant_rate(sent: Iterable[Sent], footage: Footage, rate: int) -> Itera
         while waiting and room > 0:
             first = waiting.popleft()
             read = min(len(first.tokens), int(room / first.cost + 1e-6))
-            reader.paint(first.planes, _lods(first.tokens[:read], footage), first.interpolation)
+            reader.paint(first.planes, lods_at(first.tokens[:read], footage.grid), first.interpolation)
             room -= read * first.cost
             if read < len(first.tokens):
                 waiting.appendleft(first._replace(tokens=first.tokens[read:]))
                 break
         if waiting and waiting[-1].planes is frame.planes:
-            waiting[-1] = waiting[-1]._replace(planes=_copied(frame.planes))
+            waiting[-1] = waiting[-1]._replace(planes=tuple(plane.copy() for plane in frame.planes))
         yield Shown(tuple(reader.planes), round(rate - room))
-
-
-def _lods(tokens: Tokens, footage: Footage) -> Lods:
-    return lods_at(tokens, footage.grid)
-
-
-def _copied(planes: Sequence[Plane]) -> tuple[Plane, ...]:
-    return tuple(plane.copy() for plane in planes)

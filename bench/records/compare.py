@@ -104,7 +104,7 @@ def _print(found: Comparison, records: tuple[Record, Record], every: bool, conso
 def _row(one: Difference) -> Iterable[Text | str]:
     metric = one.metric
     unit = f" {metric.unit}" if metric.unit else ""
-    show = _percent if metric.timed else _signed
+    show = _percent if metric.timed else "{:+.3f}".format
     interval = "" if one.interval is None else f"{show(one.interval[0])} to {show(one.interval[1])}"
     return (
         Text(one.name),
@@ -119,10 +119,6 @@ def _row(one: Difference) -> Iterable[Text | str]:
 
 def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f}%"
-
-
-def _signed(difference: float) -> str:
-    return f"{difference:+.3f}"
 
 
 def _some(names: tuple[str, ...]) -> str:

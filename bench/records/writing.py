@@ -3,6 +3,7 @@
 import hashlib
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +59,18 @@ def clip_record(clip: Clip, frames: int) -> dict[str, Any]:
         "frames": frames,
         "made": clip.made,
     }
+
+
+def method_cases(
+    clip: Clip, frames: int, figures: Mapping[str, Mapping[str, Any]], **varied: Any
+) -> list[dict[str, Any]]:
+    """A case for each method, of its ``figures`` on one clip; ``varied``: further facts that tell cases apart."""
+    about = clip_record(clip, frames)
+    return [
+        {"name": ", ".join(map(str, (clip.name, *varied.values(), method))), "clip": clip.name, **varied}
+        | {"method": method, **found, **about}
+        for method, found in figures.items()
+    ]
 
 
 def sha256(path: Path) -> str:
