@@ -71,11 +71,16 @@ def open_engine(plan: StreamPlan, feedback: Feedback, lockstep: bool = False) ->
     return engine
 
 
-def import_ahead() -> None:
-    """Import the CUDA engine where there is a sign of a GPU, which is not touched: for a process that will fork."""
-    if _cuda("driver.device").gpu_expected():
+def import_ahead() -> bool:
+    """Import the CUDA engine where there is a sign of a GPU, which is not touched: for a process that will fork.
+
+    Returns whether there is.
+    """
+    expected = bool(_cuda("driver.device").gpu_expected())
+    if expected:
         _cuda("engine")
         _cuda("decode.source")
+    return expected
 
 
 def gpu_count(settings: Settings) -> int:

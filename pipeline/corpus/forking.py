@@ -48,8 +48,8 @@ def load() -> None:
     from foveate.pipeline.engine import import_ahead
 
     importlib.import_module("foveate.pipeline.corpus.work")
-    import_ahead()
-    if find_spec("pyarrow") is not None:
+    # With a GPU, processors are idle: each worker imports pyarrow while its decoder is made, and can begin before that.
+    if not import_ahead() and find_spec("pyarrow") is not None:
         importlib.import_module("pyarrow.parquet")
     cv2.setNumThreads(1)  # as in the command line: threads gain nothing on small arrays
 

@@ -30,9 +30,12 @@ AUTO: Final = "auto"
 _CONNECTS: Final = 1.5  # seconds within which an address must take a connection
 _ANSWERS: Final = 8.0  # and then answer as a cluster does
 BEGINS: Final = 60.0  # seconds within which the first actor must have begun
-_TOKEN: Final = (
-    "the cluster wants its token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what is in its ~/.ray/auth_token"
-)
+_ADVICE: Final = {  # by what Ray says
+    "AuthenticationError": "the cluster wants its token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what is in its "
+    "~/.ray/auth_token",
+    "Could not find any running Ray instance": "no cluster runs on this machine; start one with ray start --head, or "
+    "use --ray local",
+}
 _NAMESPACE: Final = "foveate"
 
 
@@ -117,7 +120,7 @@ class RayExecutor:
         """
         _require_ray(address)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        if address not in (LOCAL, AUTO):
+        if address != LOCAL:
             _require_answer(address)
         import ray
 
@@ -186,6 +189,21 @@ def _require_ray(address: str) -> None:
 
 def _require_answer(address: str) -> None:
     """Raise EngineError where no cluster answers: Ray itself would try for more than a minute."""
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check"]
+    if address != AUTO:  # else it finds the address itself, as ray.init() does
+        command += ["--address", address]
+        _require_connection(address)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWERS, check=False)
+    except subprocess.TimeoutExpired:
+        raise EngineError(f"--ray {address}: no Ray cluster answers there within {_ANSWERS:g} s") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["it is not healthy"]
+        advice = next((advice for text, advice in _ADVICE.items() if text in said[-1]), said[-1][:300])
+        raise EngineError(f"--ray {address}: {advice}")
+
+
+def _require_connection(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise SettingsError(f"--ray {address!r} must be HOST:PORT, auto or local")
@@ -193,13 +211,3 @@ def _require_answer(address: str) -> None:
         socket.create_connection((host, int(port)), _CONNECTS).close()
     except (OSError, OverflowError) as error:
         raise EngineError(f"--ray {address}: nobody answers there ({one_line(error)})") from None
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWERS, check=False)
-    except subprocess.TimeoutExpired:
-        raise EngineError(f"--ray {address}: no Ray cluster answers there within {_ANSWERS:g} s") from None
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or ["it is not healthy"]
-        if "AuthenticationError" in said[-1]:
-            said = [_TOKEN]
-        raise EngineError(f"--ray {address}: {said[-1][:300]}")

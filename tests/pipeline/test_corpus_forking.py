@@ -22,11 +22,11 @@ from tests.pipeline.corpus_cases import Progress, runs
 
 WITHIN = 60.0  # seconds, on any machine
 ALONE = """
-import os, sys
+import os
 from foveate.pipeline.corpus.forking import load
 load()
-import foveate.cuda.decode.source, foveate.cuda.engine  # as where there is a GPU
-print(len(os.listdir("/proc/self/task")), "pyarrow.parquet" in sys.modules)
+import foveate.cuda.decode.source, foveate.cuda.engine, pyarrow.parquet  # with a GPU, and without one
+print(len(os.listdir("/proc/self/task")))
 """
 
 
@@ -63,7 +63,24 @@ def test_it_has_one_thread_when_it_forks() -> None:
         check=True,
         env={**os.environ, **ENVIRONMENT},
     )
-    assert done.stdout == "1 True\n"
+    assert done.stdout == "1\n"
+
+
+def test_without_a_gpu_workers_share_pyarrow() -> None:
+    code = (
+        "import sys\nfrom foveate.pipeline.corpus.forking import load\nload()\nprint('pyarrow.parquet' in sys.modules)"
+    )
+    environment = {**os.environ, **ENVIRONMENT}
+    for devices, shared in (("", "True\n"), ("0", "False\n")):
+        expecting = "from foveate.cuda.driver import device\ndevice.gpu_expected = lambda: True\n" if devices else ""
+        done = subprocess.run(
+            [sys.executable, "-c", expecting + code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**environment, "CUDA_VISIBLE_DEVICES": devices},
+        )
+        assert done.stdout == shared
 
 
 @pytest.mark.parametrize(

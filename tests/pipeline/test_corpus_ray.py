@@ -69,6 +69,18 @@ def test_nobody_answers(clips: Path, tmp_path: Path, silent: int) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_the_cluster_of_this_machine_is_gone(tmp_path: Path, silent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray notes the address of the last one in a file, and would wait for it for minutes."""
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(EngineError, match=r"^--ray auto: no cluster runs on this machine; start one"):
+        ray_actors.RayExecutor(Task("store", Settings()), "auto")
+    (tmp_path / "ray").mkdir(exist_ok=True)
+    (tmp_path / "ray" / "ray_current_cluster").write_text(f"127.0.0.1:{silent}")
+    with pytest.raises(EngineError, match=r"^--ray auto: no Ray cluster answers there within 8 s"):
+        ray_actors.RayExecutor(Task("store", Settings()), "auto")
+
+
 def test_a_cluster_that_wants_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which ``ray start`` asks for by default, from 2.60 on, where the machine has one; what its health check says."""
     said = "ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken: Authentication token is missing"
