@@ -26,11 +26,11 @@ SMALL, LARGE = (192, 160), (1280, 192)  # without a tag, of other colour matrice
 
 
 def piece(
-    path: Path, codec: str, size: tuple[int, int] = SMALL, form: str = "yuv420p", pictures: int = PICTURES
+    path: Path, codec: str, size: tuple[int, int] = SMALL, form: str = "yuv420p", pictures: int = PICTURES, **asked: str
 ) -> Path:
-    """A clip of its own, with parameter sets in its packets where the codec has such."""
+    """A clip of its own, with parameter sets in its packets where the codec has such. ``asked`` of the encoder."""
     rows, columns = np.indices(size[::-1])
-    options = {"g": "4"} | ({"x265-params": "log-level=none"} if codec == "hevc" else {})
+    options = {"g": "4"} | asked | ({"x265-params": "log-level=none"} if codec == "hevc" else {})
     with av.open(str(path), "w") as out:
         stream = out.add_stream(ENCODERS[codec], rate=25, options=options)
         stream.width, stream.height, stream.pix_fmt = *size, form
@@ -200,6 +200,20 @@ def test_files_that_change_their_size_are_the_same_on_both_engines(
         size for size, n in zip(sizes, counts, strict=True) for _ in range(n)
     ]
     same(expected, found)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["a.ts", "a.mp4"])
+@pytest.mark.parametrize("references", [("1", "12"), ("12", "1")])
+def test_files_that_go_on_with_other_numbers_of_references(
+    name: str, references: tuple[str, str], tmp_path: Path
+) -> None:
+    one, other = ({"g": "30", "refs": count} for count in references)
+    parts = [
+        piece(tmp_path / "1.ts", "h264", pictures=60, **one),
+        piece(tmp_path / "2.ts", "h264", pictures=60, **other),
+    ]
+    same(*both_engines(joined(tmp_path / name, parts)))
 
 
 @pytest.mark.gpu
