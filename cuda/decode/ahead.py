@@ -62,7 +62,6 @@ class KeyframeHeads:
         self._file = feed.path.open("rb")
         self._watch, self._formats = GeometryWatch(codec), FormatWatch(codec)
         self._form = AnnexB(codec, feed.decoder.extradata or b"")
-        self._formats.changed(self._form.parameter_sets)
         places = enumerate(feed.index or ())
         self._places = deque((number, entry.pos, entry.size) for number, entry in places if entry.is_keyframe)
 
@@ -76,7 +75,7 @@ class KeyframeHeads:
             _, position, size = self._places.popleft()
             self._file.seek(position)
             head = self._form.beginning(self._file.read(min(size, _HEAD)))
-            if self._watch.problem(head) is not None or self._formats.changed(head) is not None:
+            if self._watch.problem(head) is not None or self._formats.changed(head):
                 return True
         return False
 

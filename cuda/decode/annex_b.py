@@ -51,17 +51,20 @@ class AnnexB:
         lead = self._sets if begins and self._sequence not in kinds else b""
         return lead + b"".join(START + unit for unit in units)
 
-    def beginning(self, packet: bytes) -> bytes:
-        """The units before the first slice, of a packet of which only the beginning is at hand."""
+    def beginning(self, keyframe: bytes) -> bytes:
+        """The units of a keyframe before its first slice, as ``convert`` puts them; the rest need not be at hand."""
         if not self._length:
-            return packet
-        found, at = b"", 0
-        while at + self._length < len(packet):
-            size, start = int.from_bytes(packet[at : at + self._length], "big"), at + self._length
-            if self._kind_of(packet[start]) in self._slices:
+            return keyframe
+        found, at, lead = b"", 0, self._sets
+        while at + self._length < len(keyframe):
+            size, start = int.from_bytes(keyframe[at : at + self._length], "big"), at + self._length
+            kind = self._kind_of(keyframe[start])
+            if kind in self._slices:
                 break
-            found, at = found + START + packet[start : start + size], start + size
-        return found
+            if kind == self._sequence:
+                lead = b""
+            found, at = found + START + keyframe[start : start + size], start + size
+        return lead + found
 
 
 def leading_units(codec: str, data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from foveate.cuda.decode.annex_b import SEQUENCE, START, AnnexB, leading_units, unit_type
 from foveate.cuda.decode.geometry import GeometryWatch
-from foveate.cuda.decode.sequence import Sequence, sequence_of
+from foveate.cuda.decode.sequence import sequence_of
 
 _SETS: Final = {"h264": {7, 8}, "hevc": {32, 33, 34}}  # types of parameter sets
 
@@ -16,7 +16,7 @@ class Unit:
 
     data: bytes
     keyframe: bool  # decoding can begin here; parameter sets are in it
-    begins: bool  # the first keyframe, or the first of another format than before
+    begins: bool  # the first keyframe, or the first behind another sequence parameter set
     reorders: bool  # pictures may be shown in another order than they are decoded in
     problem: str | None  # what its format asks for that the hardware does not do
 
@@ -31,7 +31,8 @@ class CodedStream:
         self._sets = self._form.parameter_sets  # the latest, each behind a start code
         self._watch = GeometryWatch(codec)
         self._problem: str | None = None
-        self._format: Sequence | bytes | None = None  # None: no keyframe came yet
+        self._format: bytes | None = None  # the sequence parameter set; None: no keyframe came yet
+        self._reorders = True
 
     def take(self, packet: bytes, keyframe: bool) -> Unit | None:
         """The packet; None before the first keyframe. Raises ValueError for what is no packet of the codec.
@@ -48,8 +49,10 @@ class CodedStream:
             sequence = self._sequence([unit for _, unit in leading_units(self._codec, data)])
         if not keyframe or sequence is None:
             return None if self._format is None else self._unit(data, False, False)
-        found = sequence_of(self._codec, sequence) or sequence
-        begins, self._format = found != self._format, found
+        begins, self._format = sequence != self._format, sequence
+        if begins:
+            told = sequence_of(self._codec, sequence)
+            self._reorders = told is None or told.reorders
         self._problem = self._watch.problem(data)
         return self._unit(data, True, begins)
 
@@ -58,8 +61,7 @@ class CodedStream:
         self._format = None
 
     def _unit(self, data: bytes, keyframe: bool, begins: bool) -> Unit:
-        reorders = not isinstance(self._format, Sequence) or self._format.reorders
-        return Unit(data, keyframe, begins, reorders, self._problem)
+        return Unit(data, keyframe, begins, self._reorders, self._problem)
 
     def _sequence(self, units: list[bytes]) -> bytes | None:
         """The first sequence parameter set among some units."""

@@ -52,7 +52,7 @@ def packets(feed: Packets, damage: Damage) -> Iterator[Coded]:
                 record_damage(damage, f"a picture could not be decoded: {error}")
                 continue
             coded = packet_data(data, ticks)
-            begins = None if formats.changed(data) is None else data
+            begins = data if formats.changed(data) else None
             problem = watch.problem(data) or formats.problem
             yield Coded(coded, ticks, packet.duration or 0, not packet.is_discard, problem, packet.is_keyframe, begins)
     except FFmpegError as error:

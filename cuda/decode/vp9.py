@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from foveate.cuda.decode.bits import Bits
-from foveate.cuda.decode.sequence import Sequence
 
 _HEADER: Final = 32  # bytes of a frame in which its format is told
 _SLOTS: Final = 8  # frames that later ones can refer to
@@ -14,10 +13,20 @@ _SRGB: Final = 7  # color_space
 _SUPERFRAME: Final = 0b110  # the upper bits of the last byte, behind which an index of frames lies (B.3)
 
 
+class Format(NamedTuple):
+    """Of the pictures of a frame. A decoder of one format does not decode another."""
+
+    profile: int
+    width: int  # pixels
+    height: int
+    chroma: int  # 1 is 4:2:0, 2 is 4:2:2 or 4:4:0, 3 is 4:4:4
+    depth: int  # bits of a sample
+
+
 class Shown(NamedTuple):
     """A frame that is shown."""
 
-    format: Sequence
+    format: Format
     keyframe: bool  # decoding can begin at its packet
 
 
@@ -25,7 +34,7 @@ class Vp9Headers:
     """Reads the packets of one stream in decoding order."""
 
     def __init__(self) -> None:
-        self._slots: list[Sequence | None] = [None] * _SLOTS
+        self._slots: list[Format | None] = [None] * _SLOTS
 
     def shown(self, packet: bytes) -> Shown | None:
         """The frame of a packet that is shown; None where there is none, or where its format is not known."""
@@ -41,7 +50,7 @@ class Vp9Headers:
             return None
         return None if found is None else Shown(found, keyframe)
 
-    def _read(self, bits: Bits) -> tuple[Sequence | None, bool, bool]:
+    def _read(self, bits: Bits) -> tuple[Format | None, bool, bool]:
         """Format of one frame, and whether it is a keyframe, and shown."""
         bits.take(2)
         profile = bits.take(1) | bits.take(1) << 1
@@ -53,7 +62,7 @@ class Vp9Headers:
         if is_key:
             bits.take(_SYNC_CODE)
             chroma, depth = _colours(bits, profile)
-            told: Sequence | None = _format(bits, profile, chroma, depth)
+            told: Format | None = _format(bits, profile, chroma, depth)
             refreshed = (1 << _SLOTS) - 1
         else:
             intra = 0 if is_shown else bits.take(1)
@@ -66,14 +75,14 @@ class Vp9Headers:
         return told, is_key, is_shown
 
     @staticmethod
-    def _intra(bits: Bits, profile: int) -> tuple[Sequence, int]:
+    def _intra(bits: Bits, profile: int) -> tuple[Format, int]:
         """Format of an intra-only frame, and which slots it refreshes."""
         bits.take(_SYNC_CODE)
         chroma, depth = _colours(bits, profile) if profile else (1, 8)
         refreshed = bits.take(_SLOTS)
         return _format(bits, profile, chroma, depth), refreshed
 
-    def _inter(self, bits: Bits, profile: int) -> tuple[Sequence | None, int]:
+    def _inter(self, bits: Bits, profile: int) -> tuple[Format | None, int]:
         """The same of a frame that refers to others, and may take its size from one of them."""
         refreshed = bits.take(_SLOTS)
         references = [(bits.take(3), bits.take(1))[0] for _ in range(_REFERENCES)]
@@ -102,7 +111,7 @@ def _frames(packet: bytes) -> Iterator[bytes]:
 
 
 def _colours(bits: Bits, profile: int) -> tuple[int, int]:
-    """color_config: chroma_format_idc as Sequence has it, and the bits of a sample."""
+    """color_config: chroma as Format has it, and the bits of a sample."""
     depth = 8 if profile < 2 else 10 + 2 * bits.take(1)
     if bits.take(3) == _SRGB:
         if profile & 1:
@@ -116,6 +125,6 @@ def _colours(bits: Bits, profile: int) -> tuple[int, int]:
     return (1 if down else 2) if across else 3, depth
 
 
-def _format(bits: Bits, profile: int, chroma: int, depth: int) -> Sequence:
+def _format(bits: Bits, profile: int, chroma: int, depth: int) -> Format:
     width, height = bits.take(16) + 1, bits.take(16) + 1
-    return Sequence(profile, width, height, chroma, depth, (0, 0, 0, 0), False)
+    return Format(profile, width, height, chroma, depth)
