@@ -15,7 +15,7 @@ from foveate.bench.entry import exit_code
 from foveate.bench.figures.page import figures
 from tests.docs.pages import PAGES, RESULTS, page
 
-MARK = re.compile(r"(\S+)<!-- = (\S+) / (.+?) / (\S+) -->")
+MARK = re.compile(r"([^\s*]+)<!-- = (\S+) / (.+?) / (\S+) -->")
 
 
 def marks() -> Iterator[tuple[str, str, str, str]]:
