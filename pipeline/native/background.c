@@ -11,11 +11,15 @@ enum {
     SIDE = CELL >> BACKGROUND_LEVEL,
     SAMPLES = SIDE * SIDE,
     PART = 64,                     /* cells processed together, by vector instructions */
+    UNIT = 8,                      /* cells of which all are processed where the tile of one is written */
     WIDE = PART + 2 * WINDOW_REACH /* with the cells at both ends that windows reach */
 };
 
 /* Bits of ``coloured``: the chroma of a cell differs from the previous frame, from the background. */
 enum { FROM_LAST = 1, FROM_LEARNED = 2 };
+
+/* Bits: the previous sample becomes background; the sample is not written. */
+enum { LEARNS = 1, STAYS = 2 };
 
 typedef struct {
     const float *now[3];    /* luma, Cb, Cr of BACKGROUND_LEVEL, in 8-bit units */
@@ -45,9 +49,9 @@ INLINE uint8_t rounded(float value) { return (uint8_t)(int32_t)(value + 0.5f); }
 
 INLINE uint8_t differ(uint8_t a, uint8_t b, uint8_t step) { return (uint8_t)(a > b ? a - b : b - a) > step; }
 
-/* Row ``y`` of the cells, samples from ``at`` on. Where ``learns`` is set, the previous sample becomes background. */
-INLINE void compare_row(const Background *b, int32_t y, int64_t at, int32_t samples, const uint8_t *learns,
-                        Columns *sums)
+/* Row ``y`` of the cells, samples from ``at`` on. ``how``: which samples learn the previous one as background, and
+   which stay as they are. */
+INLINE void compare_row(const Background *b, int32_t y, int64_t at, int32_t samples, const uint8_t *how, Columns *sums)
 {
     uint8_t other[PART * SIDE], away[PART * SIDE], step = (uint8_t)least(b->step, 255);
     memset(other, 0, (size_t)samples);
@@ -57,7 +61,8 @@ INLINE void compare_row(const Background *b, int32_t y, int64_t at, int32_t samp
         const float *picture = b->now[plane] + at;
         uint8_t *restrict last = b->last[plane] + at, *restrict background = b->background[plane] + at;
         for (int32_t x = 0; x < samples; x++) {
-            uint8_t now = rounded(picture[x]), kept = learns[x] ? last[x] : background[x];
+            uint8_t stays = how[x] & STAYS ? 255 : 0, now = (rounded(picture[x]) & ~stays) | (last[x] & stays);
+            uint8_t kept = how[x] & LEARNS ? last[x] : background[x];
             other[x] |= differ(now, last[x], step);
             away[x] |= differ(now, kept, step);
             background[x] = kept;
@@ -74,8 +79,8 @@ INLINE void compare_row(const Background *b, int32_t y, int64_t at, int32_t samp
     }
 }
 
-/* What differs in each of a run of cells, from ``first`` on. */
-INLINE void count_cells(const Background *b, int64_t first, int32_t cells, const Columns *sums)
+/* What differs in each of a run of cells, from ``first`` on: foreground where ``written``, nothing elsewhere. */
+INLINE void count_cells(const Background *b, int64_t first, int32_t cells, const uint8_t *written, const Columns *sums)
 {
     for (int32_t cell = 0; cell < cells; cell++) {
         int32_t changed = 0, differing = 0, recoloured = 0, tinted = 0;
@@ -87,12 +92,13 @@ INLINE void count_cells(const Background *b, int64_t first, int32_t cells, const
         }
         b->coloured[first + cell] = (uint8_t)(recoloured * FROM_LAST | tinted * FROM_LEARNED);
         b->difference[first + cell] = (float)changed / SAMPLES;
-        b->foreground[first + cell] = b->known[first + cell] ? (float)differing / SAMPLES : -1.0f;
+        float foreground = b->known[first + cell] ? (float)differing / SAMPLES : -1.0f;
+        b->foreground[first + cell] = written[cell] ? foreground : b->foreground[first + cell];
     }
 }
 
-/* The new moments of a run of cells whose first sample is ``at``; ``learns``, by column of samples. */
-INLINE void sum_cells(const Background *b, int64_t first, int64_t at, int32_t cells, const uint8_t *learns,
+/* The new moments of a run of cells whose first sample is ``at``; ``how``, by column of samples. */
+INLINE void sum_cells(const Background *b, int64_t first, int64_t at, int32_t cells, const uint8_t *how,
                       const Columns *sums)
 {
     int64_t all = (int64_t)b->rows * b->columns, width = (int64_t)b->columns * SIDE;
@@ -113,8 +119,8 @@ INLINE void sum_cells(const Background *b, int64_t first, int64_t at, int32_t ce
         int32_t x = cell * SIDE, old = moments[NOW * all + cell], old_squares = moments[NOW_SQUARES * all + cell];
         moments[LAST * all + cell] = old;
         moments[LAST_SQUARES * all + cell] = old_squares;
-        moments[LEARNED * all + cell] = learns[x] ? old : moments[LEARNED * all + cell];
-        moments[LEARNED_SQUARES * all + cell] = learns[x] ? old_squares : moments[LEARNED_SQUARES * all + cell];
+        moments[LEARNED * all + cell] = how[x] & LEARNS ? old : moments[LEARNED * all + cell];
+        moments[LEARNED_SQUARES * all + cell] = how[x] & LEARNS ? old_squares : moments[LEARNED_SQUARES * all + cell];
         moments[NOW * all + cell] = sum[x] + sum[x + 1] + sum[x + 2] + sum[x + 3];
         moments[NOW_SQUARES * all + cell] = squares[x] + squares[x + 1] + squares[x + 2] + squares[x + 3];
         moments[NOW_LAST * all + cell] = lasts[x] + lasts[x + 1] + lasts[x + 2] + lasts[x + 3];
@@ -122,26 +128,26 @@ INLINE void sum_cells(const Background *b, int64_t first, int64_t at, int32_t ce
     }
 }
 
-/* ``cells`` cells, at most PART, from ``column`` on. */
-INLINE void compare(const Background *b, int32_t row, int32_t column, int32_t cells)
+/* ``cells`` cells, at most PART, from ``column`` on. Those that are not ``written`` stay as they are, as by keep(). */
+INLINE void compare(const Background *b, int32_t row, int32_t column, int32_t cells, const uint8_t *written)
 {
     int64_t first = (int64_t)row * b->columns + column, width = (int64_t)b->columns * SIDE;
     int64_t at = row * SIDE * width + column * SIDE;
     size_t samples = (size_t)cells * SIDE;
-    uint8_t learns[PART * SIDE];
+    uint8_t how[PART * SIDE];
     Columns sums;
     for (int32_t cell = 0; cell < cells; cell++) {
-        uint8_t rests = b->frame - b->last_change[first + cell] > b->learning_frames;
-        memset(learns + cell * SIDE, rests | !b->known[first + cell], SIDE);
+        uint8_t rests = written[cell] & (b->frame - b->last_change[first + cell] > b->learning_frames);
+        memset(how + cell * SIDE, (rests | !b->known[first + cell]) * LEARNS | !written[cell] * STAYS, SIDE);
         b->known[first + cell] |= rests;
     }
     memset(sums.difference, 0, samples);
     memset(sums.foreground, 0, samples);
     memset(sums.recoloured, 0, samples);
     memset(sums.tinted, 0, samples);
-    for (int32_t y = 0; y < SIDE; y++) compare_row(b, y, at + y * width, cells * SIDE, learns, &sums);
-    count_cells(b, first, cells, &sums);
-    sum_cells(b, first, at, cells, learns, &sums);
+    for (int32_t y = 0; y < SIDE; y++) compare_row(b, y, at + y * width, cells * SIDE, how, &sums);
+    count_cells(b, first, cells, written, &sums);
+    sum_cells(b, first, at, cells, how, &sums);
 }
 
 /* The moments of cells that stay as they are: the previous frame is this one. */
@@ -211,8 +217,8 @@ INLINE int32_t explained(const int32_t *m, int32_t stride, int32_t count, float 
     return last * FROM_LAST | learned * FROM_LEARNED;
 }
 
-/* Take the changes that light explains out of a run of cells. */
-INLINE void without_light(const Background *b, int32_t row, int32_t column, int32_t cells)
+/* Take the changes that light explains out of those of a run of cells that are ``written``. */
+INLINE void without_light(const Background *b, int32_t row, int32_t column, int32_t cells, const uint8_t *written)
 {
     Windows windows;
     int32_t corner[2][PART + 1], around[PART];
@@ -232,31 +238,60 @@ INLINE void without_light(const Background *b, int32_t row, int32_t column, int3
     const uint8_t *coloured = b->coloured + (int64_t)row * b->columns + column;
     for (int32_t x = 0; x < cells; x++) {
         int32_t lit = around[x] | corner[0][x] | corner[0][x + 1] | corner[1][x] | corner[1][x + 1];
-        lit &= ~coloured[x];
+        lit &= written[x] ? ~coloured[x] : 0;
         difference[x] = lit & FROM_LAST ? 0.0f : difference[x];
         foreground[x] = lit & FROM_LEARNED && foreground[x] > 0.0f ? 0.0f : foreground[x];
     }
 }
 
-/* Take the changes of the light out of a run of cells, and note which cells changed. */
-INLINE void settle(const Background *b, int32_t row, int32_t column, int32_t cells)
+/* Take the changes of the light out of those of a run of cells that are ``written``, and note which cells changed. */
+INLINE void settle(const Background *b, int32_t row, int32_t column, int32_t cells, const uint8_t *written)
 {
     int64_t first = (int64_t)row * b->columns + column;
     float *difference = b->difference + first, *foreground = b->foreground + first;
-    int32_t any = 0;
-    for (int32_t x = 0; x < cells; x++) any |= (difference[x] > 0.0f) | (foreground[x] > 0.0f);
+    const uint8_t *coloured = b->coloured + first;
+    int32_t any = 0, grey = 0;
+    for (int32_t x = 0; x < cells; x++) {
+        int32_t differs = (difference[x] > 0.0f) * FROM_LAST | (foreground[x] > 0.0f) * FROM_LEARNED;
+        any |= differs;
+        grey |= written[x] ? differs & ~coloured[x] : 0; /* light does not change the chroma */
+    }
     if (!any) return;
-    without_light(b, row, column, cells);
+    if (grey) without_light(b, row, column, cells, written);
     int32_t *last_change = b->last_change + first;
     for (int32_t x = 0; x < cells; x++) last_change[x] = difference[x] > 0.0f ? b->frame : last_change[x];
 }
 
-/* The end of the run of at most PART cells from ``column`` on whose tiles are all written, or all not. */
+/* Whether any of the cells from ``column`` on, UNIT or as many as there are, lies in a written tile of the row's. */
+INLINE int32_t any_written(const uint8_t *tiles, int32_t column, int32_t columns)
+{
+    int32_t any = 0;
+    for (int32_t x = column; x < least(column + UNIT, columns); x += CELLS_PER_TILE) any |= tiles[x / CELLS_PER_TILE];
+    return any;
+}
+
+/* The end of the run of at most PART cells from ``column`` on, of units that all have written cells, or all none. */
 INLINE int32_t run_end(const uint8_t *tiles, int32_t column, int32_t columns)
 {
-    int32_t end = column;
-    while (end < least(column + PART, columns) && tiles[end / CELLS_PER_TILE] == tiles[column / CELLS_PER_TILE]) end++;
-    return end;
+    int32_t end = column + UNIT, any = any_written(tiles, column, columns);
+    while (end < least(column + PART, columns) && any_written(tiles, end, columns) == any) end += UNIT;
+    return least(end, columns);
+}
+
+typedef enum { COMPARE, SETTLE } Pass;
+
+/* One pass over a row of cells, whose tiles are ``tiles``. */
+INLINE void process_row(const Background *b, int32_t row, const uint8_t *tiles, Pass pass)
+{
+    uint8_t written[PART];
+    for (int32_t column = 0, end; column < b->columns; column = end) {
+        int32_t cells = (end = run_end(tiles, column, b->columns)) - column;
+        if (any_written(tiles, column, b->columns)) {
+            for (int32_t x = 0; x < cells; x++) written[x] = tiles[(column + x) / CELLS_PER_TILE];
+            if (pass == COMPARE) compare(b, row, column, cells, written);
+            else settle(b, row, column, cells, written);
+        } else if (pass == COMPARE) keep(b, (int64_t)row * b->columns + column, cells);
+    }
 }
 
 /* Compare the cells of the tiles of ``written`` with the previous frame and the background, and update both. */
@@ -264,19 +299,6 @@ FOR_EACH_PROCESSOR
 EXPORT void update_background(const Background *b, const uint8_t *written)
 {
     int32_t across = b->columns / CELLS_PER_TILE;
-    for (int32_t row = 0; row < b->rows; row++) {
-        const uint8_t *tiles = written + row / CELLS_PER_TILE * across;
-        for (int32_t column = 0, end; column < b->columns; column = end) {
-            end = run_end(tiles, column, b->columns);
-            if (tiles[column / CELLS_PER_TILE]) compare(b, row, column, end - column);
-            else keep(b, (int64_t)row * b->columns + column, end - column);
-        }
-    }
-    for (int32_t row = 0; row < b->rows; row++) {
-        const uint8_t *tiles = written + row / CELLS_PER_TILE * across;
-        for (int32_t column = 0, end; column < b->columns; column = end) {
-            end = run_end(tiles, column, b->columns);
-            if (tiles[column / CELLS_PER_TILE]) settle(b, row, column, end - column);
-        }
-    }
+    for (int32_t row = 0; row < b->rows; row++) process_row(b, row, written + row / CELLS_PER_TILE * across, COMPARE);
+    for (int32_t row = 0; row < b->rows; row++) process_row(b, row, written + row / CELLS_PER_TILE * across, SETTLE);
 }
