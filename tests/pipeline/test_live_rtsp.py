@@ -16,13 +16,13 @@ import av
 import pytest
 from av.packet import Packet
 
+from foveate.bench.speed.rtsp_camera import RATE, TICKS, Camera, Footage
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.rtp_parts import part_of
 from foveate.pipeline.live.rtp_pictures import pictures
 from foveate.pipeline.live.target import target_of
 from foveate.pipeline.settings import LiveSettings, SourceSettings
 from foveate.pipeline.stream import Stream, open_stream
-from tests.pipeline.rtsp_camera import RATE, TICKS, Camera, Footage
 
 COUNT = 200
 X264 = {"preset": "ultrafast", "g": str(RATE)}
