@@ -23,7 +23,7 @@ def marks() -> Iterator[tuple[str, str, str, str]]:
     for text in PAGES.values():
         for found in MARK.finditer(text):
             said, record, place, form = found.groups()
-            yield said.lstrip("("), record, place, form
+            yield said.lstrip("(*"), record, place, form
 
 
 def number(record: dict[str, Any], place: str) -> float | None:
