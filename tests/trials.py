@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -80,6 +80,15 @@ def trial(seed: int, folder: Path) -> Trial:
     frames = list(_frames(draw))
     settings = Settings.model_validate(_settings(draw, (frames[0].width, frames[0].height), folder / f"{seed}"))
     return Trial(seed, settings, frames, _events(draw, settings, frames))
+
+
+def on_card(tried: Trial) -> Trial:
+    """The same as far as both engines keep to it: with a query, cells on the card age on unchanged frames as well."""
+    settings = tried.settings
+    if not (settings.query or settings.keep_embeddings or settings.maps):
+        return tried
+    cache = settings.cache.model_copy(update={"max_age": 1000})
+    return replace(tried, settings=settings.model_copy(update={"cache": cache}))
 
 
 def _side(draw: Random) -> int:

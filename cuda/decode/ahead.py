@@ -14,6 +14,7 @@ from typing import Any, Final
 from foveate.cuda.decode.annex_b import SEQUENCE, AnnexB
 from foveate.cuda.decode.formats import FormatWatch
 from foveate.cuda.decode.geometry import GeometryWatch
+from foveate.cuda.decode.nvdec import decoder_errors
 from foveate.cuda.decode.pictures import Picture, PictureCopies
 from foveate.cuda.driver.device import Device
 from foveate.cuda.driver.graph import no_capture
@@ -41,11 +42,12 @@ def vouched(feed: ContainerFeed) -> bool:
 def _same_stream(feed: ContainerFeed) -> bool:
     """Whether PyNvVideoCodec would decode the same stream, and tell its times in the same unit."""
     library = importlib.import_module("PyNvVideoCodec")
+    refusals: tuple[type[Exception], ...] = (UnicodeError, *decoder_errors())
     try:
         demuxer = library.CreateDemuxer(filename=_name(feed))
         base = demuxer.GetTimebaseNum(), demuxer.GetTimebaseDen()
         return demuxer.GetVideoStreamId() == feed.stream.index and base == feed.time_base.as_integer_ratio()
-    except (RuntimeError, UnicodeError, library.PyNvVCException):
+    except refusals:
         return False
 
 
@@ -111,7 +113,7 @@ class Ahead:
         if not self._ready:
             try:
                 frames = self._decoder.get_batch_frames(_AT_A_TIME)
-            except RuntimeError:
+            except decoder_errors():
                 raise StopIteration from None
             self._ready.extend(map(self._copies.own, frames))  # the next call lets the frames be overwritten
         if not self._ready:

@@ -117,5 +117,10 @@ class Nvdec:
         self._copies.close()
 
 
+def decoder_errors() -> tuple[type[Exception], ...]:
+    """What PyNvVideoCodec raises: its own exceptions are no RuntimeErrors, and those of its bindings are."""
+    return RuntimeError, _library().PyNvVCException
+
+
 def _library() -> ModuleType:
     return importlib.import_module("PyNvVideoCodec")

@@ -15,11 +15,12 @@ from av.video.frame import VideoFrame
 from foveate.cuda.decode.ahead import Ahead, KeyframeHeads, vouched
 from foveate.cuda.decode.geometry import CROPPED, TURNED, GeometryWatch
 from foveate.cuda.decode.keyframes import NOT_WHOLE, decoded_by_cpu
-from foveate.cuda.decode.nvdec import Nvdec, codec_problem
+from foveate.cuda.decode.nvdec import Nvdec, codec_problem, decoder_errors
 from foveate.cuda.decode.packets import Coded, flush, packets, parameter_sets
 from foveate.cuda.decode.pictures import Picture
 from foveate.cuda.driver.device import Device
 from foveate.cuda.frames import AnyFrame, DeviceFrame
+from foveate.pipeline.errors import first_line
 from foveate.pipeline.frames import Colour, Damage, Frame, Source
 from foveate.pipeline.info import SourceInfo, decoding_note
 from foveate.pipeline.settings import SourceSettings
@@ -31,7 +32,7 @@ from foveate.pipeline.sources.cropping import AS_DECODED
 from foveate.pipeline.sources.decoding import Feed, FrameDecoder, Packets, next_feed, record_damage
 from foveate.pipeline.sources.reading import PictureReader
 from foveate.pipeline.sources.sampling import sampling_of
-from foveate.pipeline.sources.skipping import Skipper
+from foveate.pipeline.sources.skipping import Skipper, skipper_of
 
 _LOG = logging.getLogger("foveate")
 
@@ -159,12 +160,10 @@ class DeviceSource:
         feed = None if self.info.interlaced else self._feed.again()
         if feed is None:
             return None
-        skipper = Skipper(feed, self._sampling, self._first, self._nominal, self.damage)
-        if not skipper.is_possible:
-            feed.close()
-            return None
-        self._feed.close()
-        self._feed = feed
+        skipper = skipper_of(feed, self._sampling, self._first, self._nominal, self.damage)
+        if skipper is not None:
+            self._feed.close()
+            self._feed = feed
         return skipper
 
     def _skipped(self, skipper: Skipper) -> Generator[AnyFrame, None, None]:
@@ -366,8 +365,9 @@ class DeviceSource:
             for picture in decoder.decode(packet):
                 self._received, self._reached = self._received + 1, picture.pts
                 yield picture
-        except RuntimeError as error:  # PyNvVideoCodec's errors
-            record_damage(self.damage, f"a picture could not be decoded: {str(error).splitlines()[0]}")
+        except decoder_errors() as error:
+            record_damage(self.damage, f"a picture could not be decoded: {first_line(error)}")
+            self._received += 1  # it is accounted for
 
     def _note_loss(self, missing: int) -> None:
         """Once everything is through: why there are fewer pictures than there should be, if so."""

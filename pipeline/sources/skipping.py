@@ -216,6 +216,18 @@ class Skipper:
         self.exhausted = True
 
 
+def skipper_of(feed: SoughtFeed, sampling: Sampling, origin: int, nominal: float, damage: Damage) -> Skipper | None:
+    """A Skipper, or None where the feed's packets do not tell enough; ``feed`` is then closed. See ``Skipper``."""
+    try:
+        skipper = Skipper(feed, sampling, origin, nominal, damage)
+        if skipper.is_possible:
+            return skipper
+    except FFmpegError:  # decoding every picture meets it again, after those that can be read
+        pass
+    feed.close()
+    return None
+
+
 class Run:
     """A run of a feed's packets to decode without a flush. See ``decoding.Packets``."""
 

@@ -4,7 +4,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 
-from av.error import FFmpegError
 from av.video.frame import VideoFrame
 
 from foveate.pipeline.errors import SourceError
@@ -15,7 +14,7 @@ from foveate.pipeline.sources.decoding import Cancellable, FileFeed, FrameDecode
 from foveate.pipeline.sources.description import Opening, describe
 from foveate.pipeline.sources.reading import PictureReader
 from foveate.pipeline.sources.sampling import Decision, NothingShownError, Sampling, nothing_shown, sampling_of
-from foveate.pipeline.sources.skipping import Skipper
+from foveate.pipeline.sources.skipping import Skipper, skipper_of
 
 
 class VideoSource:
@@ -126,13 +125,8 @@ class VideoSource:
         feed = None if first.interlaced_frame or self.origin is None else self._feed.again()
         if feed is None or self.origin is None:
             return None
-        try:
-            skipper = Skipper(feed, sampling, self.origin, self._nominal, self.damage)
-            possible = skipper.is_possible
-        except FFmpegError:  # decoding every picture meets it again, after those that can be read
-            possible = False
-        if not possible:
-            feed.close()
+        skipper = skipper_of(feed, sampling, self.origin, self._nominal, self.damage)
+        if skipper is None:
             return None
         self._pictures.close()
         self._feed.close()

@@ -54,7 +54,8 @@ class Demuxer:
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Any:
-    stand_in = SimpleNamespace(CreateDemuxer=Demuxer, PacketData=SimpleNamespace, PyNvVCException=RuntimeError)
+    own_error = type("PyNvVCException", (Exception,), {})
+    stand_in = SimpleNamespace(CreateDemuxer=Demuxer, PacketData=SimpleNamespace, PyNvVCException=own_error)
     monkeypatch.setitem(sys.modules, "PyNvVideoCodec", stand_in)
     return stand_in
 
@@ -153,6 +154,7 @@ class Card:
     def __init__(self) -> None:
         self.stops_after = FRAMES  # pictures
         self.lost: set[int] = set()  # times of pictures that the hardware cannot decode
+        self.refused: dict[int, Exception] = {}  # what is raised at packets of these times
         self.by_packet: list[int] = []  # times that were decoded packet by packet
         self.ahead_of_use = 0  # pictures that were decoded ahead
         self.open = self.made = 0
@@ -171,6 +173,8 @@ class Card:
         waiting: list[int] = []
 
         def decode(packet: Any) -> Iterator[Picture]:
+            if packet.pts in self.refused and packet.bsl:
+                raise self.refused[packet.pts]
             if packet.bsl:
                 waiting.append(packet.pts)
                 return
@@ -298,6 +302,21 @@ def test_a_packet_without_a_picture_is_damage_and_the_rest_is_decoded(card: Card
     assert found == pytest.approx(WHOLE[:at] + WHOLE[at + 1 :])
     assert source.damage.frames == 1
     assert "could not be decoded" in source.damage.messages[0]
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("asked", [{}, {"end": 50.0}], ids=str)
+def test_a_packet_that_the_decoder_refuses_costs_its_picture(
+    own: bool, asked: dict[str, Any], card: Card, library: Any, clip: Path
+) -> None:
+    """Whether the exception is of the library or of its bindings."""
+    kind = library.PyNvVCException if own else RuntimeError
+    card.refused = {times(clip)[12]: kind("HandlePictureDecode :\nError code : 1")}
+    card.stops_after = 3
+    found, source = decoded(clip, card, **asked)
+    assert found == pytest.approx(WHOLE[:12] + WHOLE[13:])
+    assert source.damage.frames == 1
+    assert source.damage.messages == ["a picture could not be decoded: HandlePictureDecode :"]
 
 
 def test_a_file_that_is_not_vouched_for_is_decoded_packet_by_packet(card: Card, clip: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from foveate.pipeline.relevance.stream_query import compile_queries
 from foveate.pipeline.selection import Selection
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sources import open_source
-from tests.trials import seeds, trial
+from tests.trials import on_card, seeds, trial
 
 pytestmark = pytest.mark.gpu
 
@@ -685,14 +685,14 @@ def test_random_trials(pairs: Any, seed: int, tmp_path: Path) -> None:
     """Random settings, clips and feedback; see tests/trials.py. Of thousands, a few differ where two choices are equal
     up to the order of additions.
     """
-    tried = trial(seed, tmp_path)
+    tried = on_card(trial(seed, tmp_path))
     pair = pairs(tried.settings)
     missing = missing_kernels(pair.plan)
     if missing is not None:
         pytest.skip(missing)
     for ours, theirs in pair.run(iter(tried.frames)):
         assert len(ours) <= tried.most(ours.index)
-        if pair.plan.queries is not None:  # then the card works on unchanged frames as well
+        if pair.plan.queries is not None:  # then the card recomputes on unchanged frames as well
             ours = replace(ours, recomputed=theirs.recomputed)
         agree(ours, theirs, f"frame {ours.index}")
         assert ours.extras == theirs.extras

@@ -26,7 +26,7 @@ from foveate.pipeline.selection import Selection, Step
 from foveate.pipeline.settings import AllocationSettings, Settings, SourceSettings
 from foveate.pipeline.sinks.overlay.sink import OverlaySink
 from foveate.pipeline.sources import open_source
-from tests.trials import Trial, seeds, trial
+from tests.trials import Trial, on_card, seeds, trial
 
 pytestmark = pytest.mark.gpu
 
@@ -472,7 +472,7 @@ def test_what_the_hardware_decodes_can_be_asked(samples: Path) -> None:
 @pytest.mark.parametrize("seed", seeds(40))
 def test_random_trials(seed: int, run_on_cpu: CpuRun, tmp_path: Path) -> None:
     """Random settings, clips and feedback, from pixels to tokens; see tests/trials.py."""
-    tried = trial(seed, tmp_path)
+    tried = on_card(trial(seed, tmp_path))
     expected = run_on_cpu.trial(tried)
     feedback = Feedback()
     engine = CudaEngine(plan_stream(tried.settings), feedback, run_on_cpu.flows.get, lockstep=True)
