@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.sources.address import is_network, redact, shown
+from foveate.pipeline.sources.address import is_network, parts_of, redact, shown
 
 _DIGITS: Final = re.compile(r"([0-9]+)")
 _HERE: Final = ("", ".", "..")
@@ -86,7 +85,7 @@ def _place(address: str) -> Place:
     if not is_network(address):
         below = os.path.abspath(address).strip("/")  # noqa: PTH100 - without following links
         return ("", *below.split("/")) if below else ("",)
-    parts = urlsplit(redact(address))
+    parts = parts_of(redact(address))
     path = [part for part in parts.path.split("/") if part not in _HERE]
     return (parts.netloc.rpartition("@")[2], *path)
 

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from foveate.pipeline.corpus.buckets import file_system, reason_of, require_answer
 from foveate.pipeline.corpus.names import Found
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.sources.address import shown
+from foveate.pipeline.sources.address import parts_of, shown
 
 _PATTERN: Final = re.compile(r"[*?[]")
 _FEW: Final = 16  # videos of one folder that are asked about one by one; of more, the folder is listed
@@ -26,7 +25,7 @@ def objects_at(addresses: Collection[str], suffixes: frozenset[str]) -> dict[str
 
     Raises SourceError where a server does not answer, and for a path or pattern without a video.
     """
-    for address in {urlsplit(address)[:2]: address for address in addresses}.values():
+    for address in {parts_of(address)[:2]: address for address in addresses}.values():
         require_answer(address)  # one of each bucket
     single = [address for address in addresses if _suffix(address) in suffixes and not _PATTERN.search(address)]
     folders: dict[str, list[str]] = defaultdict(list)

@@ -43,7 +43,10 @@ class MqttSink:
     def __init__(self, address: str) -> None:
         """``mqtt://[user:password@]host[:port]/topic``, or ``mqtts://``. Raises SettingsError."""
         self._name = shown(address)
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            raise SettingsError(f"output {self._name} is not an address; check its host and port") from None
         self._topic = unquote(parts.path.removeprefix("/"))
         try:
             self._place = parts.hostname or "", parts.port or _PORTS[parts.scheme]

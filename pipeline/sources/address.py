@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from foveate.pipeline.errors import SourceError
 
@@ -56,6 +57,14 @@ def redact(address: str) -> str:
     if ":" in authority and "@" in rest:
         rest = rest.rpartition("@")[2]
     return address[: scheme.end()] + _SECRET.sub(r"\1***", rest)
+
+
+def parts_of(address: str) -> SplitResult:
+    """The parts of a network address. Raises SourceError for brackets that hold no IPv6 address."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        raise SourceError(f"{shown(address)}: not an address; check its host and port") from None
 
 
 def is_network(address: str) -> bool:

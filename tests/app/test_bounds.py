@@ -179,3 +179,20 @@ def test_an_address_that_is_none_is_told(address: str, capsys: pytest.CaptureFix
     said = capsys.readouterr().err
     assert "bug in Foveate" not in said
     assert f"foveate: error: {address}" in said
+
+
+@pytest.mark.parametrize("place", ["[::1", "[x]/a.mp4", "a]b/a.mp4", "[", "me:secret@[/a.mp4"])
+@pytest.mark.parametrize("use", ["run http", "run ftp", "corpus https", "corpus s3", "output mqtt"])
+def test_a_host_that_is_none_is_told_wherever_it_stands(
+    use: str, place: str, picture: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, scheme = use.split()
+    address, out = f"{scheme}://{place}", str(tmp_path / "out")
+    given = ["run", picture, "-o", address] if command == "output" else [command, address, "-o", out]
+    code = main([*given, "--quiet"])
+    said = capsys.readouterr().err
+    assert "bug in Foveate" not in said
+    assert code == (2 if command == "output" else 1)
+    assert said.startswith("foveate: error: ")
+    assert said.count("\n") == 1
+    assert "secret" not in said
