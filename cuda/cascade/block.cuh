@@ -5,26 +5,17 @@
 
 const int MOST_THREADS = 1024;
 
-// Sum over the block, known to all of its threads. `partial` is shared, one place per warp.
-__device__ inline int block_sum(int value, int* partial)
+// Sum over the block, known to all of its threads; the order of the additions is always the same. `partial` is shared,
+// one place per warp.
+template <typename T>
+__device__ inline T block_sum(T value, T* partial)
 {
     int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
     value = warp_sum(value);
     __syncthreads();
     if (lane == 0) partial[warp] = value;
     __syncthreads();
-    return warp_sum(lane < warps ? partial[lane] : 0);
-}
-
-// The same of doubles; the order of the additions is always the same.
-__device__ inline double block_sum(double value, double* partial)
-{
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
-    value = warp_sum(value);
-    __syncthreads();
-    if (lane == 0) partial[warp] = value;
-    __syncthreads();
-    return warp_sum(lane < warps ? partial[lane] : 0.0);
+    return warp_sum(lane < warps ? partial[lane] : T());
 }
 
 // Sum over the threads before this one, in the block.

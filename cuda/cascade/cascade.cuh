@@ -134,20 +134,18 @@ __device__ inline void write_unit(const Grid& grid, Token* tokens, int index, in
 // Sum over four children, in their order.
 __device__ inline float over_four(const float* values) { return ((values[0] + values[1]) + values[2]) + values[3]; }
 
-__device__ inline float warp_sum(float value)
+template <typename T>
+__device__ inline T warp_sum(T value)
 {
     for (int lanes = WARP / 2; lanes; lanes /= 2) value += __shfl_xor_sync(EVERYONE, value, lanes);
     return value;
 }
 
-__device__ inline double warp_sum(double value)
+__device__ inline u64 warp_greatest(u64 value)
 {
-    for (int lanes = WARP / 2; lanes; lanes /= 2) value += __shfl_xor_sync(EVERYONE, value, lanes);
-    return value;
-}
-
-__device__ inline int warp_sum(int value)
-{
-    for (int lanes = WARP / 2; lanes; lanes /= 2) value += __shfl_xor_sync(EVERYONE, value, lanes);
+    for (int lanes = WARP / 2; lanes; lanes /= 2) {
+        u64 other = __shfl_xor_sync(EVERYONE, value, lanes);
+        value = other > value ? other : value;
+    }
     return value;
 }

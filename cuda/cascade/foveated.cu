@@ -146,10 +146,7 @@ __device__ inline double needed_of(const Foveated& p, int index)
 // The greatest value of all threads, known to all.
 __device__ inline u64 block_greatest(u64 value, u64* partial)
 {
-    for (int lanes = WARP / 2; lanes; lanes /= 2) {
-        u64 other = __shfl_xor_sync(EVERYONE, value, lanes);
-        if (other > value) value = other;
-    }
+    value = warp_greatest(value);
     if (threadIdx.x % WARP == 0) partial[threadIdx.x / WARP] = value;
     __syncthreads();
     u64 greatest = 0;
