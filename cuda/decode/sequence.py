@@ -17,7 +17,7 @@ _MACROBLOCK: Final = 16  # pixels
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """The format of the pictures behind a set. A decoder of one format does not decode another."""
+    """What a sequence parameter set tells of the pictures behind it."""
 
     profile: int
     width: int  # pixels, before cropping
