@@ -3,6 +3,7 @@
 from typing import Any
 
 from foveate.app.live.worker import SourceWorker
+from foveate.pipeline.settings import shown_value
 from foveate.pipeline.stream import Stream
 
 _KNOWN = ("query", "budget", "keyframe_interval", "gaze", "paused")
@@ -17,7 +18,7 @@ def apply(worker: SourceWorker, changes: Any) -> None:
         raise ValueError(f"send an object with some of {', '.join(_KNOWN)}")
     unknown = [name for name in changes if name not in _KNOWN]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is none of {', '.join(_KNOWN)}")
+        raise ValueError(f"{shown_value(unknown[0])} is none of {', '.join(_KNOWN)}")
     stream = worker.stream
     if stream is None:
         raise ValueError("the source is not open yet")
@@ -36,19 +37,19 @@ def apply(worker: SourceWorker, changes: Any) -> None:
         worker.changed["gaze"] = changes["gaze"]
     if "paused" in changes:
         if not isinstance(changes["paused"], bool):
-            raise ValueError(f"paused must be true or false, got {changes['paused']!r}")
+            raise ValueError(f"paused must be true or false, got {shown_value(changes['paused'])}")
         (worker.pause if changes["paused"] else worker.resume)()
 
 
 def _texts(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise ValueError(f"query must be a list of texts, got {value!r}")
+        raise ValueError(f"query must be a list of texts, got {shown_value(value)}")
     return value
 
 
 def _whole(value: Any, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
+        raise ValueError(f"{name} must be a whole number, got {shown_value(value)}")
     return value
 
 
@@ -58,5 +59,5 @@ def _look(stream: Stream, point: Any) -> None:
         return
     numbers = isinstance(point, list) and len(point) == 2 and all(type(value) in (int, float) for value in point)
     if not numbers:
-        raise ValueError(f"gaze must be two numbers or null, got {point!r}")
+        raise ValueError(f"gaze must be two numbers or null, got {shown_value(point)}")
     stream.set_gaze(point[0], point[1])

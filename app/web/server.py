@@ -39,7 +39,9 @@ class WebServer:
         config = uvicorn.Config(
             site.application(token, _LOOPBACK_NAMES | {host.lower()}),
             log_config=None,
+            log_level="error",  # what no client of ours sends is answered, and is nothing to log
             access_log=False,
+            ws="none",
             lifespan="off",
             timeout_graceful_shutdown=1,
         )

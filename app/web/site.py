@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -122,16 +122,25 @@ class Site:
         source = self._source(request.path_params["number"])
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise HTTPException(415, "send JSON")  # which no page of another site may send (CORS)
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _MOST:
-                raise HTTPException(413, f"send at most {_MOST} bytes")
+        try:
+            body = await _body(request)
+        except ClientDisconnect:
+            return Response(status_code=400)  # which nobody reads
         try:
             await run_in_threadpool(source.apply, orjson.loads(body))  # a model may have to encode the text
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 422)
         return _json(source.status())
+
+
+async def _body(request: Request) -> bytes:
+    """Raises HTTPException where it is too long, ClientDisconnect where it does not end as announced."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST:
+            raise HTTPException(413, f"send at most {_MOST} bytes")
+    return body
 
 
 def _json(value: object, code: int = 200) -> Response:

@@ -4,9 +4,12 @@ import http.client
 import json
 import re
 import shutil
+import signal
+import socket
 import struct
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -469,6 +472,7 @@ def test_a_change_counts_from_the_next_frame_on(moving: Live) -> None:
         ({"paused": 1}, "paused must be true or false"),
         ({"colour": "red"}, "'colour' is none of"),
         ({"query": "red"}, "query must be a list of texts"),
+        ({"query": "x" * 60_000}, "query must be a list of texts, got 'xxx"),
         ({"query": ["red", ""]}, "a query must have words"),
         ([], "send an object"),
         (b"{", ""),
@@ -479,6 +483,7 @@ def test_wishes_that_cannot_be(wishes: Any, said: str, live: Live) -> None:
     assert code == 422
     assert said in body
     assert body.count("\n") == 1
+    assert len(body) < 200
 
 
 def test_what_programs_ask_for(live: Live) -> None:
@@ -492,6 +497,34 @@ def test_what_programs_ask_for(live: Live) -> None:
     assert live.post("controls/7", {"budget": 9})[0] == 404
     assert live.post("controls/0", {"budget": 9}, "text/plain")[0] == 415
     assert live.get("status", Host="evil.example")[0] == 400
+
+
+MALFORMED = {
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n": b"400",  # TLS, as a port scanner speaks it
+    b"GET / HTTP/1.1\r\n\r\n": b"400",
+    b"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n": b"400",
+    b"POST /controls/0 HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n": b"400",
+    b"POST /controls/0 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n": b"400",
+    b"GET /tokens HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n": b"400",
+}
+
+
+def test_what_is_no_request_is_answered_and_not_logged(live: Live) -> None:
+    """A scanner that comes by for weeks fills no log."""
+    place = urllib.parse.urlsplit(live.url)
+    for request, code in MALFORMED.items():
+        with socket.create_connection((str(place.hostname), place.port or 80), 10) as connection:
+            connection.sendall(request)
+            assert connection.recv(4096).split()[1] == code, request
+    with socket.create_connection((str(place.hostname), place.port or 80), 10) as connection:
+        connection.sendall(b"POST /controls/0 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        connection.sendall(b"Content-Length: 100\r\n\r\n{")  # and goes away
+    assert live.get("healthz")[0] == 200
+    live.process.send_signal(signal.SIGINT)
+    assert live.process.wait(10) == 130
+    said = live.log
+    assert not re.search("(?i)invalid|unsupported|websocket|exception|traceback", said), said
 
 
 def samples(live: Live) -> dict[str, float]:
