@@ -19,6 +19,7 @@ from foveate.pipeline.live.rtp_parts import UNITS, Part, part_of
 
 JOINED: Final = frozenset({*UNITS, "mpeg4", "mpeg1video", "mpeg2video", "h261", "h263", "h263p"})
 """Codecs whose pictures come in parts; FFmpeg joins those of others by the mark."""
+_LARGEST: Final = 32 << 20  # bytes after which no end of a picture is waited for any more
 _PICTURES: Final = 100  # in a row that must have ended as expected
 _KEYFRAMES: Final = 2  # of these
 
@@ -37,6 +38,7 @@ class _Picture:
 
     def __init__(self) -> None:
         self.data: list[bytes] = []
+        self.size = 0  # bytes
         self.pts: int | None = None  # of its first slice
         self.like: Packet[VideoStream] | None = None  # a packet of it
         self.begun = False  # there is a slice
@@ -53,6 +55,8 @@ class _Picture:
 
     def ends_before(self, part: Part | None) -> bool:
         """Whether a part belongs to the next picture."""
+        if self.size > _LARGEST:
+            return True
         if part is None or not self.begun:
             return False
         return part.leads or (part.place is not None and (part.place == 0 or 0 < part.place < self.place))
@@ -65,6 +69,7 @@ class _Picture:
         if continued or (part is not None and part.slices):
             self._slice(packet)
         self.data.append(data)
+        self.size += len(data)
         self.like = packet
         self.length, self.whole = len(data), False
         if part is not None:
@@ -164,16 +169,18 @@ class _Stamped:
 
     def __init__(self) -> None:
         self._parts: list[Packet[VideoStream]] = []
+        self._size = 0  # bytes of these
 
     def take(self, packet: Packet[VideoStream]) -> Iterator[Packet[VideoStream]]:
         """As _Slices.take."""
-        if self._parts and packet.pts != self._parts[0].pts:
+        if self._parts and (packet.pts != self._parts[0].pts or self._size > _LARGEST):
             yield from self.rest()
         self._parts.append(packet)
+        self._size += packet.size
 
     def rest(self) -> Iterator[Packet[VideoStream]]:
         """As _Slices.rest."""
-        parts, self._parts = self._parts, []
+        parts, self._parts, self._size = self._parts, [], 0
         if parts:
             first = parts[0]
             yield _joined(first, [bytes(part) for part in parts], first.pts, first.is_keyframe)

@@ -200,6 +200,13 @@ def test_what_comes_behind_the_last_slice_is_not_lost() -> None:
     assert b"".join(got) == b"".join(data + filler for data in map(restarted, footage("h264").coded))[: -len(filler)]
 
 
+@pytest.mark.parametrize("codec", ["h264", "mpeg4"])
+def test_what_has_no_end_does_not_grow(codec: str) -> None:
+    """Nothing begins in it, and its timestamp stays."""
+    got = list(pictures(codec, (part(bytes(1 << 20), 0) for _ in range(100))))
+    assert [packet.size >> 20 for packet in got] == [33, 33, 33, 1]
+
+
 def test_recovery_points_and_first_slices() -> None:
     recovery = b"\0\0\0\1\x06" + bytes([5, 2, 1, 1]) + bytes([6, 1, 0x90, 0x80])
     found = part_of("h264", recovery + b"\0\0\0\1\x41\x24\xff")
