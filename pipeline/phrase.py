@@ -6,7 +6,7 @@ from dataclasses import dataclass
 LONGEST = 1_000
 """Longest query, in characters: the rest is cut off."""
 HEAVIEST = 10.0
-_SHOWN = 60  # characters of a query in a message
+_SHOWN = 60  # characters of a query or a value in a message
 
 _WEIGHTED = re.compile(
     r"(?P<text>.*\S)\s*:(?P<weight>[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan)", re.DOTALL | re.IGNORECASE

@@ -8,13 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from pydantic_core import ErrorDetails
 
 from foveate.pipeline.channels import CHANNELS, OPTIONAL_CHANNELS
-from foveate.pipeline.phrase import parse
+from foveate.pipeline.phrase import parse, shortened
 from foveate.pipeline.timecode import Seconds
 
 MOST_FRAMES = 1_000_000_000
 """Frames that a setting may count: more than a year of 30 a second, and a number that the GPU's registers hold."""
 _MOST_THREADS = 256
-_SHOWN = 60  # characters of a value in a message
 
 
 class _Group(BaseModel):
@@ -387,7 +386,7 @@ def shown_value(value: object) -> str:
         text = repr(value)
     except ValueError:  # of Python's, which writes no longer numbers
         return "a number of thousands of digits"
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    return shortened(text)
 
 
 def rule(fault: ErrorDetails) -> str:

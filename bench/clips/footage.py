@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final
 
 import av
 import numpy as np
@@ -12,8 +11,7 @@ from av.video.plane import VideoPlane
 from numpy.typing import NDArray
 
 from foveate.pipeline.errors import SourceError
-
-CELL: Final = 16  # pixels
+from foveate.pipeline.geometry import CELL as CELL
 
 Plane = NDArray[np.uint8]
 Map = NDArray[np.float64]  # [rows, columns]: one value per cell

@@ -20,7 +20,7 @@ from tyro.conf import arg
 from foveate.bench.entry import Out, check_folders, check_least, run_module
 from foveate.bench.records.table import standard_error
 from foveate.bench.records.writing import hand_out, origin
-from foveate.bench.speed.lossy import free_port
+from foveate.bench.speed.lossy import DATAGRAM, free_port
 from foveate.bench.speed.rtsp_camera import RATE, SIZE, TICKS, Camera, Footage
 from foveate.pipeline.live.feed import LiveFeed
 from foveate.pipeline.live.target import target_of
@@ -31,7 +31,6 @@ _X265: Final = {"preset": "ultrafast", "x265-params": f"bframes=0:keyint={RATE}:
 _CODECS: Final = {"h264": ("libx264", _X264), "hevc": ("libx265", _X265), "mjpeg": ("mjpeg", {"huffman": "default"})}
 _LEARNT: Final = 120  # pictures after which it is known how they end
 _BEGUN: Final = 20  # pictures that FFmpeg may have read on opening
-_DATAGRAM: Final = 7 * 188  # bytes
 _LIVE: Final = LiveSettings(policy="every")
 
 _Send = Callable[[int], object]  # sends picture k
@@ -97,8 +96,8 @@ def _by_udp(footage: Footage, pictures: int) -> list[float]:
 
         class Datagrams:
             def write(self, data: bytes) -> int:
-                for at in range(0, len(data), _DATAGRAM):
-                    link.sendto(data[at : at + _DATAGRAM], ("127.0.0.1", port))
+                for at in range(0, len(data), DATAGRAM):
+                    link.sendto(data[at : at + DATAGRAM], ("127.0.0.1", port))
                 return len(data)
 
         with av.open(Datagrams(), "w", format="mpegts", options={"flush_packets": "1"}) as out:

@@ -10,7 +10,7 @@ from typing import Final
 
 import av
 
-_DATAGRAM: Final = 7 * 188  # bytes
+DATAGRAM: Final = 7 * 188  # bytes
 _TICKS: Final = 90_000  # a second
 _BURST: Final = 16  # datagrams, between which the sender rests: the receiver's buffer holds about 90
 _REST: Final = 0.001  # seconds
@@ -36,12 +36,12 @@ class LossySender:
 
     def write(self, data: bytes) -> int:
         """What the muxer calls."""
-        for begin in range(0, len(data), _DATAGRAM):
+        for begin in range(0, len(data), DATAGRAM):
             self.sent += 1
             if self._random.random() < self.share:
                 self.lost += 1
             else:
-                self._socket.sendto(data[begin : begin + _DATAGRAM], self._target)
+                self._socket.sendto(data[begin : begin + DATAGRAM], self._target)
             if self.sent % _BURST == 0:
                 time.sleep(_REST)
         return len(data)

@@ -21,12 +21,12 @@ from foveate.pipeline.live.rtp_pictures import JOINED, pictures
 from foveate.pipeline.live.rtp_rate import first_pictures, seen_rate, told_rate
 from foveate.pipeline.live.target import Target
 from foveate.pipeline.settings import LiveSettings, SourceSettings
+from foveate.pipeline.sources.container import NO_TIMESTAMPS
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
 from foveate.pipeline.sources.schemes import scheme_of
 from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, sample_aspect
 
-_NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS
 _COUNTED = {"mpjpeg"}  # formats without timestamps, for which libav counts pictures
 _ENDLESS = {"mpjpeg", "hls"}  # formats whose length in bytes says nothing about an end
 _LOW_DELAY = 1 << 19  # AV_CODEC_FLAG_LOW_DELAY
@@ -71,7 +71,7 @@ class LiveFeed:
         self.stream = stream
         self.decoder = stream.codec_context
         self.time_base = stream.time_base or Fraction(1, 90_000)
-        self.stamped = not (form.flags & _NO_TIMESTAMPS or form.name in _COUNTED or form.name.endswith("_pipe"))
+        self.stamped = not (form.flags & NO_TIMESTAMPS or form.name in _COUNTED or form.name.endswith("_pipe"))
         self.bursts = form.name == "hls"  # pictures come a segment at a time
         self._in_parts = form.name == "rtsp" and self.decoder.name in JOINED
         told = average_rate if not self._in_parts else told_rate

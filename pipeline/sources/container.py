@@ -32,7 +32,7 @@ from foveate.pipeline.sources.tiff import without_jpeg
 from foveate.pipeline.sources.transport import is_scrambled, successor
 from foveate.pipeline.sources.truncation import missing_bytes
 
-_NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
+NO_TIMESTAMPS = 0x80  # AVFMT_NOTIMESTAMPS: elementary streams
 _SPLICED = 0x200  # AVFMT_TS_DISCONT: MPEG-TS, MPEG-PS and Ogg
 _DECODE_ORDER = {"avi"}  # containers that store no presentation times
 _BACK = (0, 1, 10, 100, 1_000, 1_000_000)  # seconds before a time, in which its keyframe is looked for
@@ -294,6 +294,6 @@ def _times(container: InputContainer, stream: VideoStream) -> Times:
     form = container.format
     if form.name.endswith("_pipe") or form.name == "image2":
         return "setting"
-    if form.flags & _NO_TIMESTAMPS:
+    if form.flags & NO_TIMESTAMPS:
         return "rate" if declared_rate(stream) else "setting"
     return "stream" if stream.start_time is not None else "unknown"

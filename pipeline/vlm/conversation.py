@@ -16,12 +16,12 @@ from foveate.pipeline.vlm.context import Context, Part, part_of
 from foveate.pipeline.vlm.eviction import check_droppable, droppable, keep, move
 from foveate.pipeline.vlm.groups import Groups
 from foveate.pipeline.vlm.prompts import Prompt, closed, joined
+from foveate.pipeline.vlm.server import ANSWER
 
 if TYPE_CHECKING:
     from foveate.pipeline.vlm.attention_recorder import AttentionRecorder
     from foveate.pipeline.vlm.reader import Reader
 
-ANSWER: Final = 256  # tokens that an answer may have, by default
 _FIRST: Final = 4  # tokens that always stay, as models attend to the first ones whatever they are (Xiao et al. 2023)
 _TEXT: Final = -1
 
