@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 import foveate.configs
 from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.settings import shown_value
 from foveate.pipeline.small_files import small_toml
 
 Layout = tuple[str, ...]  # names of channels; their places in it are their places in the stack
@@ -42,9 +43,9 @@ def _checked(content: Mapping[str, object], path: Path) -> Layout:
         raise SettingsError(f"the layout {path} must hold a list of channels, and nothing else")
     for place, name in enumerate(channels):
         if not isinstance(name, str) or name not in BY_NAME:
-            raise SettingsError(f"the layout {path} names {name!r}, which is not a channel")
+            raise SettingsError(f"the layout {path} names {shown_value(name)}, which is not a channel")
         if name in channels[:place]:
-            raise SettingsError(f"the layout {path} names {name!r} twice")
+            raise SettingsError(f"the layout {path} names {shown_value(name)} twice")
     return tuple(channels)
 
 

@@ -1,6 +1,7 @@
 """Reading NPZ files that users provide."""
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def npz_arrays(path: Path, most: int | None = None) -> dict[str, NDArray[Any]]:
             return {name: content[name] for name in content.files}
     except TooLargeError:
         raise
-    except (EOFError, TypeError, zipfile.BadZipFile, ValueError, MemoryError) as error:
+    except (EOFError, TypeError, zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, MemoryError) as error:
         raise ValueError("it is not an NPZ file") from error
 
 

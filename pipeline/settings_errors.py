@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from foveate.pipeline.errors import SettingsError
+from foveate.pipeline.phrase import shortened
 from foveate.pipeline.settings import MOST_FRAMES, Settings, rule, shown_value
 
 Keys = tuple[str, ...]
@@ -27,7 +28,8 @@ def complaint(error: ValidationError, spell: Callable[[tuple[str, ...]], str]) -
     keys = tuple(str(part) for part in fault["loc"] if isinstance(part, str))
     if fault["type"] == "extra_forbidden":
         known = [".".join(leaf) for leaf, _ in leaves()]
-        return f"{spell(keys)} is not a setting; {nearest('.'.join(keys), known)}see foveate run --help for all"
+        meant = nearest(".".join(keys), known)
+        return f"{shortened(spell(keys))} is not a setting; {meant}see foveate run --help for all"
     if not keys:  # a rule that concerns several settings names them itself
         return rule(fault)
     more = error.error_count() - 1

@@ -16,6 +16,7 @@ from foveate.pipeline.channels import BY_NAME
 from foveate.pipeline.errors import SettingsError
 from foveate.pipeline.geometry import Map
 from foveate.pipeline.npz import npz_arrays
+from foveate.pipeline.settings import shown_value
 from foveate.pipeline.small_files import SMALL, small_toml
 
 _LARGEST = 1e30  # of a weight: sums of products stay finite in float32
@@ -31,7 +32,7 @@ class LinearScorer:
     def __post_init__(self) -> None:
         for name, weight in self.weights.items():
             check_weighable(name)
-            _check_number(f"the weight of {name!r}", weight)
+            _check_number(f"the weight of {shown_value(name)}", weight)
         _check_number("bias", self.bias)
         if not self.weights:
             raise ValueError("there must be at least one weight")
@@ -51,7 +52,7 @@ class LinearScorer:
 
 def _check_number(what: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < math.inf:
-        raise ValueError(f"{what} must be a finite number, got {value!r}")
+        raise ValueError(f"{what} must be a finite number, got {shown_value(value)}")
     if abs(value) > _LARGEST:
         raise ValueError(f"{what} must be at most {_LARGEST:g} either way")
 
@@ -59,7 +60,7 @@ def _check_number(what: str, value: object) -> None:
 def check_weighable(name: str) -> None:
     """Raise ValueError if ``name`` is not a channel, or its values are labels."""
     if name not in BY_NAME:
-        raise ValueError(f"{name!r} is not a channel")
+        raise ValueError(f"{shown_value(name)} is not a channel")
     if name == "cluster_id":
         raise ValueError("'cluster_id' is an identity and cannot be weighed")
 
@@ -89,7 +90,7 @@ def _toml(path: Path) -> tuple[dict[str, Any], Any]:
     content = small_toml(path)
     unknown = content.keys() - {"bias", "weights"}
     if unknown:
-        raise ValueError(f"it may hold bias and [weights], not {sorted(unknown)[0]!r}")
+        raise ValueError(f"it may hold bias and [weights], not {shown_value(sorted(unknown)[0])}")
     weights = content.get("weights")
     if not isinstance(weights, dict):
         raise ValueError("it must have a table [weights]")
