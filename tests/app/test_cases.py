@@ -10,7 +10,7 @@ import pytest
 from foveate.app.main import main
 from foveate.pipeline import open_stream
 from foveate.pipeline.sinks.json_lines import read_json_lines
-from tests.pipeline.numbered import ffmpeg
+from tests.pipeline.made_sources import ffmpeg
 
 WHOLE = {
     "T1_vfr.mp4": (40, 320, 240),

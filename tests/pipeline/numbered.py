@@ -1,20 +1,14 @@
 """Small videos whose pictures show their number: bit k is the brightness of columns 16k to 16k + 15."""
 
-import subprocess
 from pathlib import Path
 
 from foveate.pipeline.frames import Frame
+from tests.pipeline.made_sources import ffmpeg
 
 CODED = (
     "color=gray:s=128x64:r={rate},format=yuv420p,"
     r"geq=lum='if(mod(floor((N+{first})/pow(2\,floor(X/16)))\,2)\,235\,16)':cb=128:cr=128"
 )
-
-
-def ffmpeg(*arguments: object) -> None:
-    """Run the ffmpeg program, which must succeed."""
-    command = ["ffmpeg", "-nostdin", "-y", "-v", "error", *map(str, arguments)]
-    subprocess.run(command, check=True, timeout=60)
 
 
 def pictures(first: int = 0, rate: object = 30) -> list[str]:

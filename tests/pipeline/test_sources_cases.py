@@ -10,19 +10,9 @@ import pytest
 
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.frames import Frame
-from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
-
-
-def read(path: Path | str, settings: SourceSettings | None = None) -> tuple[SourceInfo, list[Frame]]:
-    """Everything of a source that must not be damaged."""
-    source = open_source(str(path), settings or SourceSettings())
-    frames = list(source)
-    source.close()
-    assert source.damage.frames == 0
-    assert source.damage.messages == []
-    return source.info, frames
+from tests.pipeline.made_sources import read
 
 
 def seconds(frames: list[Frame]) -> list[float]:
@@ -278,6 +268,7 @@ MEASURE = """
 import resource, sys
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
+from tests.pipeline.made_sources import read
 source = open_source(sys.argv[1], SourceSettings())
 print(sum(1 for _ in source), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

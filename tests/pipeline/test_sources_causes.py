@@ -12,7 +12,8 @@ from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
-from tests.pipeline.numbered import coded, ffmpeg, number, pictures
+from tests.pipeline.made_sources import ffmpeg
+from tests.pipeline.numbered import coded, number, pictures
 
 PACKET = 188  # bytes of a transport stream
 

@@ -13,22 +13,13 @@ import numpy as np
 import pytest
 
 from foveate.pipeline.errors import SourceError
-from foveate.pipeline.frames import Damage, Frame
 from foveate.pipeline.info import SourceInfo
 from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
-from tests.pipeline.numbered import coded, ffmpeg, number, pictures
+from tests.pipeline.made_sources import ffmpeg, read
+from tests.pipeline.numbered import coded, number, pictures
 
 MILLISECOND = 0.001  # what Matroska, FLV and ASF count in
-
-
-def read(path: Path) -> tuple[SourceInfo, list[Frame]]:
-    """Everything of a source that must be whole."""
-    source = open_source(str(path), SourceSettings())
-    frames = list(source)
-    source.close()
-    assert source.damage == Damage()
-    return source.info, frames
 
 
 def check(path: Path, numbers: list[int], times: list[float], tolerance: float = 0.0006) -> SourceInfo:
