@@ -16,26 +16,33 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("origin", "command"),
     [
-        ({"dir_info": {"editable": True}, "url": "file:///home/a/clone"}, "pip install -e '/home/a/clone[web]'"),
-        ({"dir_info": {}, "url": "file:///home/a%20b/clone"}, "pip install '/home/a b/clone[web]'"),
+        ({"dir_info": {"editable": True}, "url": "file://HERE/clone"}, "pip install -e 'HERE/clone[web]'"),
+        ({"dir_info": {}, "url": "file://HERE/a%20b/clone"}, "pip install 'HERE/a b/clone[web]'"),
         (
             {"vcs_info": {"vcs": "git", "commit_id": "1"}, "url": "https://host/foveate.git"},
             "pip install 'foveate[web] @ git+https://host/foveate.git'",
         ),
         (
-            {"archive_info": {}, "url": "file:///tmp/foveate-0.1.0.whl"},
-            "pip install 'foveate[web] @ file:///tmp/foveate-0.1.0.whl'",
+            {"archive_info": {}, "url": "file://HERE/foveate-0.1.0.whl"},
+            "pip install 'foveate[web] @ file://HERE/foveate-0.1.0.whl'",
+        ),
+        ({"dir_info": {}, "url": "file://HERE/gone"}, "pip install '.[web]' in a clone of Foveate's repository"),
+        (
+            {"archive_info": {}, "url": "file://HERE/gone.whl"},
+            "pip install '.[web]' in a clone of Foveate's repository",
         ),
         (None, "pip install '.[web]' in a clone of Foveate's repository"),
     ],
 )
 def test_the_command_is_for_where_foveate_came_from(
-    origin: object, command: str, monkeypatch: pytest.MonkeyPatch
+    origin: object, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = None if origin is None else json.dumps(origin)
+    for name in ("clone", "a b/clone", "foveate-0.1.0.whl"):
+        (tmp_path / name).mkdir(parents=True)
+    text = None if origin is None else json.dumps(origin).replace("HERE", str(tmp_path))
     found = SimpleNamespace(read_text=lambda name: text if name == "direct_url.json" else None)
     monkeypatch.setattr(metadata, "distribution", lambda name: found)
-    assert install_command("web") == command
+    assert install_command("web") == command.replace("HERE", str(tmp_path))
 
 
 def test_no_message_names_a_package_that_is_not_published() -> None:
