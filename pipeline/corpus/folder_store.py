@@ -51,7 +51,7 @@ class FolderStore:
             for name in self.names(folder):
                 with (
                     contextlib.suppress(FileNotFoundError),  # it was just removed
-                    open(f"{self._root}/{folder}/{name}", "rb", buffering=0) as file,  # noqa: PTH123 - of very many
+                    open(f"{self._root}/{folder}/{name}", "rb", buffering=0) as file,
                 ):
                     held[name] = file.read()
         return held
