@@ -43,6 +43,7 @@ _BEFORE_END = re.compile(r"-[\d.]")
 _RULE = re.compile(r"[-─]{4}")  # in tyro's boxes, which are drawn in ASCII where standard output is not "utf-8"
 _NO_SOURCE = "Missing value for argument 'address'"  # of ``foveate ask``
 _TOO_MANY_DIGITS = "Exceeds the limit"  # of what Python reads as a number
+_NO_NUMBER = re.compile(r"Error parsing (?:-\w/)?(-\S+): .*(?:for (int)\(\) with base 10|string to float): ('.*?')$")
 _LONG_WORD = re.compile(r"(\S{50})(?:\S| (?=\S{40})){20,}")  # which the box has broken into rows
 _TYRO_COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 _STAND_IN = "SOURCE"
@@ -273,6 +274,9 @@ def _one_line(box: str, known: Sequence[str]) -> str:
     rows = dropwhile(_RULE.search, _ANSI.sub("", box).splitlines()[1:])  # the first row is the title
     said = " ".join(row.strip("│ ") for row in takewhile(lambda row: not _RULE.search(row), rows))
     said = _LONG_WORD.sub(r"\1...", said)
+    number = _NO_NUMBER.search(said)
+    if number is not None:
+        return f"{number[1]} must be a {'whole ' if number[2] == 'int' else ''}number, got {number[3]}"
     if _TOO_MANY_DIGITS in said:
         return f"{said.removeprefix('Error parsing ').partition(': ')[0]} has thousands of digits"
     kind, _, rest = said.partition(": ")

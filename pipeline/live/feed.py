@@ -25,7 +25,7 @@ from foveate.pipeline.sources.container import NO_TIMESTAMPS
 from foveate.pipeline.sources.cropping import AS_DECODED, EXACT
 from foveate.pipeline.sources.decoding import Feed, Times, reason_of
 from foveate.pipeline.sources.schemes import scheme_of
-from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, sample_aspect
+from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, packets_of, sample_aspect
 
 _COUNTED = {"mpjpeg"}  # formats without timestamps, for which libav counts pictures
 _ENDLESS = {"mpjpeg", "hls"}  # formats whose length in bytes says nothing about an end
@@ -83,7 +83,7 @@ class LiveFeed:
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield packets until the connection ends, however it ends."""
         try:
-            packets = self._in_time(self._container.demux(self.stream))
+            packets = self._in_time(packets_of(self._container, self.stream))
             yield from self._joined(packets) if self._in_parts else packets
         except (ExitError, _SilenceError):
             self.ending = "nothing came any more"

@@ -27,7 +27,14 @@ from foveate.pipeline.sources.edits import PatchedFile, Rewritten, TimeMap, rewr
 from foveate.pipeline.sources.heif import still_of
 from foveate.pipeline.sources.matroska import video_crops
 from foveate.pipeline.sources.opening import WHOLE, Part, open_container
-from foveate.pipeline.sources.streams import average_rate, choose_stream, declared_rate, sample_aspect, videos_of
+from foveate.pipeline.sources.streams import (
+    average_rate,
+    choose_stream,
+    declared_rate,
+    packets_of,
+    sample_aspect,
+    videos_of,
+)
 from foveate.pipeline.sources.tiff import without_jpeg
 from foveate.pipeline.sources.transport import is_scrambled, successor
 from foveate.pipeline.sources.truncation import missing_bytes
@@ -101,7 +108,7 @@ class ContainerFeed:
     def packets(self) -> Iterator[Packet[VideoStream]]:
         """Yield the stream's packets in decoding order. Raises FFmpegError."""
         only_first = self._container.format.name == "apng"
-        for number, packet in enumerate(self._container.demux(self.stream)):
+        for number, packet in enumerate(packets_of(self._container, self.stream)):
             self._reached = packet.pos or self._reached
             if self._times is not None:
                 _move(packet, self._times)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 
 from av.container import InputContainer
+from av.packet import Packet
 from av.stream import Disposition
 from av.video.stream import VideoStream
 
@@ -14,6 +16,20 @@ from foveate.pipeline.errors import SourceError
 _STILL_CODECS = {"png", "apng", "bmp", "tiff", "webp", "jpeg2000", "ppm", "targa"}
 _PICTURE_SHARE = 0.1  # a stream shorter than this share of the longest is a picture beside the video
 _CLOCK = re.compile(r"(\d+):(\d+):(\d+(?:\.\d+)?)")
+
+
+def packets_of(container: InputContainer, stream: VideoStream) -> Iterator[Packet[VideoStream]]:
+    """The packets of one stream, in the order of the file. Raises FFmpegError.
+
+    A transport stream may announce another stream on the way, as a damaged one does. At a packet of that PyAV fails,
+    but can be asked for the next.
+    """
+    while True:
+        try:
+            yield from container.demux(stream)
+            return
+        except IndexError:
+            continue
 
 
 def choose_stream(container: InputContainer, wanted: int | None, name: str) -> VideoStream:

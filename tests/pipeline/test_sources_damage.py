@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import av
@@ -19,6 +20,7 @@ from foveate.pipeline.settings import SourceSettings
 from foveate.pipeline.sources import open_source
 from foveate.pipeline.sources.container import ContainerFeed
 from foveate.pipeline.sources.decoding import FrameDecoder
+from foveate.pipeline.sources.streams import packets_of
 from foveate.pipeline.sources.truncation import missing_bytes
 from tests.pipeline.made_sources import ffmpeg
 
@@ -137,6 +139,19 @@ def test_a_demuxer_error_ends_sampling_as_it_ends_reading(
     first, step = round(30 * sampled.get("start", 0)), 1 if "end" in sampled else 4
     assert [frame.index for frame in frames] == list(range(first, count, step))
     assert damage.messages[0].startswith("reading stopped: out of memory, or the size of a packet is damaged")
+
+
+def test_packets_of_a_stream_that_appears_on_the_way_are_passed_over() -> None:
+    """As PyAV fails at them: with an IndexError, behind which it goes on."""
+    numbers = iter(range(10))
+
+    def demux(_: object) -> Iterator[int]:
+        for number in numbers:
+            if number in (0, 3, 4, 9):
+                raise IndexError("list index out of range")
+            yield number
+
+    assert list(packets_of(SimpleNamespace(demux=demux), None)) == [1, 2, 5, 6, 7, 8]  # type: ignore[arg-type]
 
 
 class CountingFeed(ContainerFeed):
