@@ -1,8 +1,7 @@
-"""What pictures paint, by hand, and the record that the documentation quotes."""
+"""What pictures paint, by hand, and the record."""
 
 import json
 import math
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 from foveate.bench.cases.pictures import painted, pictures
 from foveate.bench.entry import exit_code
 from foveate.pipeline.vlm.pictures import Picture
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_parts_are_laid_over_the_first_picture_at_their_places() -> None:
@@ -40,21 +37,3 @@ def test_the_record_is_complete(tmp_path: Path, samples: Path, capsys: pytest.Ca
         assert f"pedestrians, {name}: " in said
     asked = case["masks"]["tokens"]
     assert (asked["worse"], asked["parts_mean"] > asked["one_mean"]) == (0, True)
-
-
-def test_the_documentation_quotes_the_record() -> None:
-    record = json.loads((ROOT / "bench" / "results" / "pictures.json").read_text())
-    cases = {case["name"]: case["masks"] for case in record["cases"]}
-    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
-    places = {
-        "cells that the query marks": "query",
-        "pixels that move": "moving",
-        "under the finest tokens that it marks": "tokens",
-    }
-    rows = re.findall(r"^\| (pedestrians|tree|bunny), (.*?) \| (.*) \|$", text, re.MULTILINE)
-    rows = [row for row in rows if row[1] in places]
-    assert len(rows) == 5
-    for clip, place, figures in rows:
-        found = cases[clip][places[place]]
-        told = (f"{found[f'one_{kind}']:.1f}, {found[f'parts_{kind}']:.1f}" for kind in ("mean", "median", "pooled"))
-        assert figures == " | ".join(told)
