@@ -110,7 +110,8 @@ def test_records_over_a_restart_of_the_server(start: Any, rtsp: Any, tmp_path: P
     got = records(file)
     assert all(before["index"] < after["index"] for before, after in pairwise(got))
     assert all(before["time"] < after["time"] for before, after in pairwise(got))
-    assert [record.get("keyframe_reason") for record in got].count("discontinuity") == 1
+    again = err.count(b": streaming\n") - 1  # once, but for busy machines
+    assert [record.get("keyframe_reason") for record in got].count("discontinuity") == again >= 1
 
 
 def test_killed_and_started_again_nothing_is_lost(start: Any, mjpeg: Any, tmp_path: Path) -> None:
