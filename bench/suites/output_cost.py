@@ -12,7 +12,7 @@ from foveate.bench.suites.plan import Plan, read_frames
 from foveate.pipeline.channels import CHANNELS
 from foveate.pipeline.layouts import load_layout
 
-GROUP: Final = "channels handed out"
+GROUP: Final = "channels returned"
 _COUNTS: Final = (0, 8, 16, 24, 40)  # 0: only what the default score reads
 
 

@@ -154,7 +154,7 @@ def test_a_whole_suite(
     if name == "ablation":
         assert {case["group"] for case in record["cases"]} == {group.name for group in GROUPS} | {
             "PCA size",
-            "channels handed out",
+            "channels returned",
         }
     assert main(["bench", "compare", str(out), str(out)]) == 0
 
