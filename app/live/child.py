@@ -13,14 +13,13 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from foveate.app.console import Console
-from foveate.app.live.group import SourceGroup
+from foveate.app.live.group import FAREWELL, SourceGroup
 from foveate.app.live.messages import BEAT, Answer, Ask, End, Figures, Job
 from foveate.app.signals import Interruption
 from foveate.pipeline.errors import FoveateError
 from foveate.pipeline.exits import Exit, leave
 
 _ANSWERING: Final = 4  # threads
-_FAREWELL: Final = 1.5  # seconds that sources get to end where nobody says how long
 
 
 class _Child:
@@ -36,7 +35,7 @@ class _Child:
     def run(self) -> None:
         """Until all sources have ended, or the main process wants that. Raises KeyboardInterrupt."""
         self._group.start()
-        patience = _FAREWELL
+        patience = FAREWELL
         try:
             patience = self._serve()
         except (EOFError, OSError):  # the main process is gone
@@ -60,7 +59,7 @@ class _Child:
                 if isinstance(message, End):
                     return message.patience
                 self._answering.submit(self._answer, message)
-        return _FAREWELL
+        return FAREWELL
 
     def _answer(self, ask: Ask) -> None:
         try:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from foveate.app.console import Console
 from foveate.app.live.arguments import LiveArguments
-from foveate.app.live.group import Group, SourceGroup, sinks_of
+from foveate.app.live.group import FAREWELL, Group, SourceGroup, sinks_of
 from foveate.app.live.processes import ProcessGroup
 from foveate.app.live.report import print_summary
 from foveate.app.signals import Interruption
@@ -16,8 +16,7 @@ from foveate.app.web.server import WebServer
 from foveate.pipeline.exits import Exit
 
 _GLANCE = 0.5  # seconds between checks of the main thread
-_FAREWELL = 1.5  # seconds that all sources together get to end
-_FINISHING = 10.0  # the same where the end was planned
+_FINISHING = 10.0  # seconds that all sources together get to end where the end was planned
 
 
 def live(arguments: LiveArguments, console: Console) -> int:
@@ -42,7 +41,7 @@ def live(arguments: LiveArguments, console: Console) -> int:
             group.end(_FINISHING)
             interruption.check()
         except KeyboardInterrupt:
-            group.end(_FAREWELL)
+            group.end(FAREWELL)
             tell_failures(group, console)
             reports = group.reports()
             console.say(f"interrupted after {sum(report.frames for report in reports)} frames")

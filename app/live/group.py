@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from foveate.app.console import Console
 from foveate.app.inputs import refuse_inputs
@@ -15,6 +15,8 @@ from foveate.app.web.shown import LocalSource, ShownSource
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.settings import Settings
 from foveate.pipeline.sinks import Sink, open_overlay, open_sink
+
+FAREWELL: Final = 1.5  # seconds that all sources together get to end where nobody says how long
 
 
 class Group(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from foveate.pipeline.corpus.names import Found, Input, input_names
+from foveate.pipeline.corpus.names import PATTERN, Found, Input, input_names
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.small_files import small_text
 from foveate.pipeline.sources.address import exists, is_network, local_files, shown
@@ -23,7 +23,6 @@ VIDEOS: Final = frozenset("." + suffix for suffix in _SUFFIXES.split())
 
 _LIST: Final = "@"
 _LONGEST_LIST: Final = 64 * 2**20  # bytes
-_PATTERN: Final = re.compile(r"[*?[]")
 _ANY_DEPTH: Final = re.compile(r"(^|/)\*\*(?:/|$)")
 _ENDLESS: Final = (stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISCHR, stat.S_ISBLK)
 
@@ -64,7 +63,7 @@ def _one(source: str) -> Found:
         return Found(None, (path,))
     if os.path.isdir(path):  # noqa: PTH112 - lists may be long
         return Found(path, tuple(_videos_in(path)))
-    if _PATTERN.search(path) and not exists(path) and not local_files(path):
+    if PATTERN.search(path) and not exists(path) and not local_files(path):
         return Found(_before_pattern(path), tuple(_matching(path)))
     return Found(os.path.dirname(path), (path,))  # noqa: PTH120 - keeps what was typed
 
@@ -137,5 +136,5 @@ def _matched(pattern: str) -> Iterator[str]:
 def _before_pattern(path: str) -> str:
     """The folder in which a pattern begins."""
     parts = Path(path).parts
-    first = next(place for place, part in enumerate(parts) if _PATTERN.search(part))
+    first = next(place for place, part in enumerate(parts) if PATTERN.search(part))
     return str(Path(*parts[:first]))

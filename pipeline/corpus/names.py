@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.sources.address import is_network, parts_of, redact, shown
 
+PATTERN: Final = re.compile(r"[*?[]")
+"""What makes an address stand for all that match it."""
 _DIGITS: Final = re.compile(r"([0-9]+)")
 _HERE: Final = ("", ".", "..")
 

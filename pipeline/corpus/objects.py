@@ -1,18 +1,16 @@
 """From addresses in buckets to single videos, with their sizes: by few requests, however many are named."""
 
 import contextlib
-import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from foveate.pipeline.corpus.buckets import file_system, reason_of, require_answer
-from foveate.pipeline.corpus.names import Found
+from foveate.pipeline.corpus.names import PATTERN, Found
 from foveate.pipeline.errors import SourceError
 from foveate.pipeline.sources.address import parts_of, shown
 
-_PATTERN: Final = re.compile(r"[*?[]")
 _FEW: Final = 16  # videos of one folder that are asked about one by one; of more, the folder is listed
 _MOST: Final = 1024  # videos in all that are asked about one by one; of more, the sizes stay unknown
 
@@ -27,7 +25,7 @@ def objects_at(addresses: Collection[str], suffixes: frozenset[str]) -> dict[str
     """
     for address in {parts_of(address)[:2]: address for address in addresses}.values():
         require_answer(address)  # one of each bucket
-    single = [address for address in addresses if _suffix(address) in suffixes and not _PATTERN.search(address)]
+    single = [address for address in addresses if _suffix(address) in suffixes and not PATTERN.search(address)]
     folders: dict[str, list[str]] = defaultdict(list)
     for address in single:
         folders[address.rpartition("/")[0]].append(address)
@@ -59,7 +57,7 @@ def _named(folder: str, videos: Sequence[str], asks: bool) -> dict[str, Found]:
 
 def _below(address: str, suffixes: frozenset[str]) -> Found:
     files, path = file_system(address)
-    begin = _PATTERN.search(path)
+    begin = PATTERN.search(path)
     try:
         held: dict[str, Any] = files.glob(path, detail=True) if begin else files.find(path, detail=True)
     except (OSError, RuntimeError) as error:
